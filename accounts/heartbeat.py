@@ -41,11 +41,12 @@ class Role(StrEnum):
     WATCHER = "watcher"
     WEBHOOK = "webhook"
     VISIBILITY = "visibility"
+    STUDIO = "studio"
 
 
 _ROLES: Final = frozenset(role.value for role in Role)
 _IN_EVERY_CLUSTER: Final = (Role.WATCHER,)
-_IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT)
+_IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT, Role.STUDIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,12 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
         for role, cluster in sorted({*wanted, *seen})
         for at in [seen.get((role, cluster))]
     ]
+
+
+def is_alive(role: Role, cluster: str = "") -> bool:
+    """Return whether a process of the role was heard lately. Where Redis does not answer, none is known to be alive."""
+    at = _seen().get((role, cluster))
+    return at is not None and time.time() - at < SILENT_SECONDS
 
 
 def _seen() -> dict[tuple[Role, str], float]:

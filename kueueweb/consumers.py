@@ -104,6 +104,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         if self._socket is not None:
             await self._may_go_on(self._socket)
 
+    async def question_ended(self, message: dict[str, Any]) -> None:
+        """Pass on that a question of this user to the studio has ended, on the streams of its cluster."""
+        if self._socket is not None and message["frame"]["cluster"] == self._cluster:
+            await self.send(text_data=orjson.dumps(message["frame"]).decode())
+
     async def _recheck(self, socket: Socket) -> None:
         """Tokens run out, roles are taken away, and a message may be lost."""
         while True:

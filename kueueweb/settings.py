@@ -76,6 +76,7 @@ INSTALLED_APPS = [
     "clusters",
     "history",
     "notifications",
+    "studio",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -266,8 +267,18 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"queue": "push", "expires": 3600},
     },
+    "prune-questions": {
+        "task": "studio.tasks.prune_questions",
+        "schedule": 3600.0,
+        "options": {"queue": "push", "expires": 3600},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
+
+# The studio: how many questions it tries at a time (0: one fewer than cores, at most 4), and the limits of each.
+STUDIO_CHILDREN = env.integer("STUDIO_CHILDREN", default=0)
+STUDIO_SECONDS = env.number("STUDIO_SECONDS", 30.0, minimum=0.1)
+STUDIO_MEMORY_MIB = env.integer("STUDIO_MEMORY_MIB", default=512, minimum=64)
 
 # Signs the requests of webhook admission checks, so that receivers can verify that they are ours. The receivers know
 # the key, so it differs from our own secrets; without it no webhook is asked.
@@ -333,7 +344,10 @@ SPECTACULAR_SETTINGS = {
         "FungibilityPolicyEnum": "queues.api.configuration_serializers.FUNGIBILITY_POLICIES",
         "NotificationChannelEnum": "notifications.models.CHANNELS",
         "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
-        "QuotaHolderKindEnum": "kueueweb.api.preview_effects.QUOTA_HOLDERS",
+        "QuestionKindEnum": "studio.models.QUESTION_KINDS",
+        "QuestionStateEnum": "studio.models.QUESTION_STATES",
+        "QuotaHolderKindEnum": "studio.api.effects.QUOTA_HOLDERS",
+        "RemedyKindEnum": "studio.api.remedies.REMEDY_KINDS",
         "WaitStateEnum": "scheduler.api.explanation_views.WAIT_STATES",
         "WorkloadStateEnum": "queues.api.serializers.WORKLOAD_STATES",
         "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",

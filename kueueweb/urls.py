@@ -24,6 +24,7 @@ _api: list[URLPattern | URLResolver] = [
     path("", include("scheduler.api.urls")),
     path("", include("history.api.urls")),
     path("", include("notifications.api.urls")),
+    path("", include("studio.api.urls")),
     path("", include("clusters.api.urls")),
 ]
 

@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("kueueweb", "accounts", "queues", "gpus", "scheduler", "clusters", "history", "notifications", "scheduling")
+OURS = (
+    "kueueweb",
+    "accounts",
+    "queues",
+    "gpus",
+    "scheduler",
+    "clusters",
+    "history",
+    "notifications",
+    "studio",
+    "scheduling",
+)
 
 
 def imported_modules() -> Iterator[tuple[Path, str]]:

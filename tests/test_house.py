@@ -18,6 +18,7 @@ PACKAGES = (
     "queues",
     "scheduler",
     "scheduling",
+    "studio",
 )
 MAX_MODULES = 22
 """About twenty: a fuller folder wants rooms."""

@@ -89,6 +89,7 @@ TAGS: Final[Mapping[str, str]] = {
     "service-accounts": "Accounts of machines, and their tokens.",
     "session": "The user of the session.",
     "shadow": "Differences between our decisions and Kueue's.",
+    "studio": "Questions that are tried with scheduling cycles on a copy of the cluster.",
     "topologies": "Levels of blocks, racks and hosts (Kueue's Topology).",
     "users": "Accounts of people.",
     "workload-priority-classes": "Priorities of workloads (Kueue's WorkloadPriorityClass).",

@@ -24,7 +24,6 @@ from clusters.manifests.apply import ApplyResult
 from gpus.vendors import VENDORS
 from history.services.prices import read_prices
 from history.services.reports.usage import per_unit
-from kueueweb.api.preview_effects import EffectsSerializer, effects_json, present_outlook
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.models import Workload
@@ -32,12 +31,15 @@ from scheduler.api.explanation_views import ExplanationSerializer, explanation_j
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
-from scheduling.outlook import effects
+from scheduling.outlook import Outlook, effects, look_ahead
 from scheduling.world import World
+from studio.api.effects import EffectsSerializer, effects_json
 
 _CONFIGURING: Final = frozenset({*CONFIGURATION_KINDS, "Configuration", "ConfigMap"})
 _DEVICE: Final = "device"
 """The resource in the list of prices that stands for whole devices."""
+_TRIED_SECONDS: Final = 1.5
+"""How long cycles are tried: a person waits for the answer."""
 _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
 
 
@@ -105,7 +107,7 @@ class PreviewView(ClusterView):
             raise NotPermitted("Only cluster admins and queue-admins may preview effects.")
         # Load a large cluster, which takes seconds, before the transaction, so that others do not wait for its locks.
         with kept_world(self.cluster, now) as world:
-            before = present_outlook(world, now) if with_effects else None
+            before = _outlook(world, now) if with_effects else None
         with ExitStack() as held:
             with transaction.atomic():
                 result = self._changed(request)
@@ -116,7 +118,7 @@ class PreviewView(ClusterView):
                 found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
                 transaction.set_rollback(True)
             # The rows are free again, and the World, which is ours until here, still has the change.
-            after = present_outlook(world, now) if with_effects and not _is_of_devices(result) else None
+            after = _outlook(world, now) if with_effects and not _is_of_devices(result) else None
         prices = read_prices(self.cluster)
         answer = {
             "result": result_json(result) | {"dry_run": True},
@@ -162,6 +164,12 @@ class PreviewView(ClusterView):
             self.require("view", kind.name, namespace, name)
         waiting = delete_manifest(self.cluster, kind, namespace, name, access=self.access)
         return Applied(kind.name, namespace, name, Action.PRUNED, (waiting,) if waiting else ())
+
+
+def _outlook(world: World, now: float) -> Outlook:
+    """The result of the next cycles, as far as the time allows to try."""
+    end = time.monotonic() + _TRIED_SECONDS
+    return look_ahead(world, now, lambda: time.monotonic() < end)
 
 
 def _is_of_devices(result: ApplyResult) -> bool:

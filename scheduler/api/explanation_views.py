@@ -173,7 +173,7 @@ class ExplainedWorkloadSerializer(ExplanationSerializer):
 
 
 class ExplanationView(ClusterView):
-    """`workloads/{namespace}/{name}/explanation/`."""
+    """The engine's part of `workloads/{namespace}/{name}/explanation/`, to which the studio adds remedies."""
 
     serializer_class = ExplainedWorkloadSerializer
 

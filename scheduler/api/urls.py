@@ -6,7 +6,6 @@ from scheduler.api import (
     cluster_overview_views,
     decision_views,
     diagnostics_views,
-    explanation_views,
     flavor_views,
     fragmentation_views,
     overview_views,
@@ -33,7 +32,6 @@ urlpatterns = [
     path("shadow/", shadow_views.ShadowView.as_view()),
     path("shadow/differences/", shadow_views.ShadowDifferenceListView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
-    path("workloads/<str:namespace>/<str:name>/explanation/", explanation_views.ExplanationView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),
     path("workloads/<str:namespace>/<str:name>/samples/", sample_views.ContainerSamplesView.as_view()),
 ]

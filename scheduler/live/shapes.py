@@ -207,4 +207,14 @@ class LiveHeartbeatFrame(_Head):
     type: Literal["heartbeat"]
 
 
-FRAMES = (LiveSnapshotFrame, LiveDeltaFrame, LiveHeartbeatFrame)
+class LiveQuestionFrame(TypedDict):
+    """A question of this user to the studio has ended; its answer is read over REST. It has no place in the stream."""
+
+    type: Literal["question"]
+    cluster: str
+    id: int
+    kind: str
+    state: Literal["Answered", "Failed"]
+
+
+FRAMES = (LiveSnapshotFrame, LiveDeltaFrame, LiveHeartbeatFrame, LiveQuestionFrame)

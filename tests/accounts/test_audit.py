@@ -395,6 +395,7 @@ UNRECORDED = {
     "notifications_delivery": "what is on its way to a user",
     "notifications_notification": "what a user was told, itself a record",
     "notifications_scan": "how far the search for news has come",
+    "studio_question": "what a user asks and is told, which changes nothing",
     "queues_pod": "found in the cluster",
     "queues_podset": "made with its workload, and changed with its job",
     "queues_resourcegroup": "recorded with the ClusterQueue or Cohort",

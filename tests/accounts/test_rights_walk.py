@@ -8,6 +8,8 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from rest_framework.test import APIClient
 
+from accounts.heartbeat import Role as Running
+from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Role, RoleBinding, TokenDetails
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
@@ -70,6 +72,7 @@ WORKLOAD: Final = {
     "queue_name": "local",
     "pod_sets": [{"requests": {"cpu": "1"}}],
 }
+QUESTION: Final = {"kind": "remedies", "workload": {"namespace": "team-a", "name": "w"}}
 KEYS: Final = {"workloads": [{"namespace": "team-a", "name": "w"}]}
 MANIFEST: Final = """
 apiVersion: batch/v1
@@ -172,6 +175,11 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET scheduling-cycles/": (ALL_SEEING, None),
     "GET shadow/": (ALL_SEEING, None),
     "GET shadow/differences/": (EVERYBODY, None),
+    # Each has their own: another's is not there.
+    "GET studio/questions/": (EVERYBODY, None),
+    "POST studio/questions/": (TENANTS, QUESTION),
+    "GET studio/questions/{question_id}/": ("", None),
+    "DELETE studio/questions/{question_id}/": ("", None),
     "GET workloads/counts/": (EVERYBODY, None),
     "GET workloads/{namespace}/{name}/events/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/explanation/": (TENANTS, None),
@@ -272,6 +280,7 @@ def address(path: str) -> str:
         "user_code": "X",
         "flavor": "default-flavor",
         "pod": "w-0",
+        "question_id": "1",
         "rule_id": "1",
         "view_id": "1",
     }
@@ -339,6 +348,7 @@ def ask(client: APIClient, operation: str, body: Any) -> int:
     method, _, path = operation.partition(" ")
     kind = "application/yaml" if isinstance(body, str) else "application/json"
     data = body if isinstance(body, str) else "" if body is None else json.dumps(body)
+    touch_heartbeat(Running.STUDIO)  # without one, questions are refused
     with transaction.atomic():
         response = client.generic(method, address(path), data, content_type=kind)
         transaction.set_rollback(True)

@@ -25,6 +25,7 @@ from kueueweb.consumers import LiveConsumer
 from queues.models import LocalQueue
 from scheduler.live.authentication import by_session_or_token
 from scheduler.live.publisher import group, snapshot_key
+from scheduler.live.rights import user_group
 from tests.users import EPOCH, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -296,3 +297,22 @@ async def test_many_tabs_share_one_feed(people: dict[str, User], streams: list[S
     await asyncio.gather(*(stream.open() for stream in streams))
     frames = await asyncio.gather(*(stream.next("snapshot") for stream in streams))
     assert {frame["sequence"] for frame in frames} == {1}
+
+
+async def test_the_end_of_a_question_reaches_its_user_on_the_streams_of_its_cluster(
+    people: dict[str, User], streams: list[Stream]
+) -> None:
+    alice, bob = (Stream(OURS, await database_sync_to_async(session_of)(people[name])) for name in ("alice", "bob"))
+    for stream in (alice, bob):
+        streams.append(stream)
+        await stream.open()
+        await stream.next("snapshot")
+    frames = [
+        {"type": "question", "cluster": cluster, "id": number, "kind": "remedies", "state": "Answered"}
+        for number, cluster in enumerate(("elsewhere", "default"))
+    ]
+    for frame in frames:
+        message = {"type": "question.ended", "frame": frame}
+        await get_channel_layer().group_send(user_group(people["alice"].pk), message)
+    assert await alice.next("question") == frames[1]
+    assert (await bob.next())["type"] == "heartbeat"

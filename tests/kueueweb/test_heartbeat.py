@@ -25,6 +25,7 @@ PROCESSES = {
     "push": [*CELERY, "worker", "--queues", "nobody", "--pool", "threads", "--concurrency", "1", "--without-mingle"],
     "scheduler": [*CELERY, "worker", "--queues", "no-one", "--pool", "solo", "--without-mingle"],
     "beat": [*CELERY, "beat"],
+    "studio": [sys.executable, "manage.py", "studio"],
 }
 
 
@@ -57,7 +58,9 @@ def no_heartbeats() -> None:
 def test_every_role_that_is_needed_is_known_before_it_was_seen() -> None:
     found = {(each.role, each.cluster): each.alive for each in role_health(["a", "b"], time.time())}
     assert found == dict.fromkeys(
-        [(Role.SCHEDULER, ""), (Role.PUSH, ""), (Role.BEAT, ""), (Role.WATCHER, "a"), (Role.WATCHER, "b")], False
+        [(role, "") for role in (Role.SCHEDULER, Role.PUSH, Role.BEAT, Role.STUDIO)]
+        + [(Role.WATCHER, cluster) for cluster in "ab"],
+        False,
     )
 
 
@@ -82,7 +85,14 @@ def test_a_role_is_silent_after_its_time_and_a_webhook_is_forgotten_after_a_day(
     def after(seconds: float) -> dict[str, bool]:
         return {each.role: each.alive for each in role_health(["a"], time.time() + seconds)}
 
-    assert after(0) == {"beat": False, "push": True, "scheduler": False, "watcher": False, "webhook": True}
+    assert after(0) == {
+        "beat": False,
+        "push": True,
+        "scheduler": False,
+        "studio": False,
+        "watcher": False,
+        "webhook": True,
+    }
     assert after(SILENT_SECONDS + 1)["push"] is False
     assert after(SILENT_SECONDS + 1)["webhook"] is False
     assert "webhook" not in after(2 * 24 * 3600)
@@ -99,14 +109,15 @@ def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:
 def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> None:
     cluster = Cluster.objects.create(name="default")
     assert readiness()["roles"] == {
-        "beat": "silent", "push": "silent", "scheduler": "silent, not every cluster has had a run", "watcher": "silent"
+        "beat": "silent", "push": "silent", "scheduler": "silent, not every cluster has had a run", "studio": "silent",
+        "watcher": "silent",
     }  # fmt: skip
-    for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER):
+    for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER, Role.STUDIO):
         touch_heartbeat(role)
     touch_heartbeat(Role.WATCHER, "default")
     Lease.objects.create(cluster=cluster, epoch=1, renewed_at=timezone.now() - timedelta(seconds=90))
     assert readiness()["roles"] == {
-        "beat": "ok", "push": "ok", "scheduler": "ok, a run ended well 90 s ago", "watcher": "ok"
+        "beat": "ok", "push": "ok", "scheduler": "ok, a run ended well 90 s ago", "studio": "ok", "watcher": "ok"
     }  # fmt: skip
 
 

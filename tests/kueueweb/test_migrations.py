@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 
 # Its `user` became `username` in the migration that added the others: the release before could not write one anyway.
 REPLACED = ("rolebinding",)
-APPS = ("accounts", "queues", "gpus", "scheduler", "history", "notifications")
+APPS = ("accounts", "queues", "gpus", "scheduler", "history", "notifications", "studio")
 MIGRATIONS: Final = {key: each for key, each in MigrationLoader(None).disk_migrations.items() if key[0] in APPS}
 ADDED = [
     pytest.param(operation, id=f"{app}.{operation.model_name}.{operation.name}")
@@ -34,7 +34,15 @@ def test_an_older_process_can_still_insert_after_a_new_column(added: AddField) -
     assert added.field.null or added.field.has_db_default() or isinstance(added.field, GeneratedField)
 
 
-FIRST_RELEASE: Final = {"accounts": 18, "queues": 15, "gpus": 4, "scheduler": 13, "history": 3, "notifications": 2}
+FIRST_RELEASE: Final = {
+    "accounts": 18,
+    "queues": 15,
+    "gpus": 4,
+    "scheduler": 13,
+    "history": 3,
+    "notifications": 2,
+    "studio": 1,
+}
 """The last migration of each app that no earlier release has run on tables with rows. Raise it only while nothing has
 been released."""
 LARGE: Final = frozenset(

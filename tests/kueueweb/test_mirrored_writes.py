@@ -22,7 +22,7 @@ __all__ = ["cluster"]
 
 OURS = (
     "auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "saved-views/", "service-accounts/",
-    "users/",
+    "studio/", "users/",
 )  # fmt: skip
 """What is ours also there: who may do what, looks at what and is told what, what we do with the cluster, what its
 resources cost."""

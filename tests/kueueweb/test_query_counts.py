@@ -21,6 +21,7 @@ from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import LimitRange, Pod, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
+from studio.models import Question
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_cohort
 from tests.users import EPOCH
@@ -78,6 +79,7 @@ ENDPOINTS = (
     "reports/usage/?cluster=*",
     "reports/waits/",
     "reports/waits/?cluster=*",
+    "studio/questions/",
     "resource-flavors/",
     "resource-quotas/",
     "role-bindings/",
@@ -162,7 +164,10 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         ResourceQuota.objects.create(name=f"quota-{index}", **in_team)
         LimitRange.objects.create(name=f"limits-{index}", **in_team)
         RuntimeClass.objects.create(cluster=cluster, name=f"runtime-{index}", created_at=EPOCH)
-        create_token(User.objects.get(username="alice"), f"token-{index}")
+        alice = User.objects.get(username="alice")
+        create_token(alice, f"token-{index}")
+        named = {"namespace": "team-a", "name": workload.name}
+        Question.objects.create(cluster=cluster, user=alice, kind="remedies", namespace="team-a", inputs=named)
         create_token(create_service_account(f"machine-{index}").user)
         RoleBinding.objects.create(cluster=cluster, name=f"binding-{index}", group="students", role=Role.VIEWER)
     Workload.objects.update(cluster_queue_name="queue-0")

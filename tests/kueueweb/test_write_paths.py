@@ -16,12 +16,15 @@ from django.db import connection
 from django.db.models import Model
 from knox.models import AuthToken
 
+from accounts.heartbeat import Role as Running
+from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Namespace, Role, RoleBinding, SavedView
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from notifications.models import NotificationRule
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
+from studio.models import Question
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_cohort, make_node, make_resource_flavor
 from tests.users import EPOCH, client_of, make_user
@@ -109,6 +112,10 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("patch", "notification-rules/{rule_id}/"): Write({"enabled": False}, refused=(404,)),
     ("delete", "notification-rules/{rule_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "notification-rules/{rule_id}/test/"): Write(right=codes(202), refused=(404,)),
+    ("post", "studio/questions/"): Write(
+        {"kind": "remedies", "workload": {"namespace": "team-a", "name": "one"}}, before="a studio", right=codes(201)
+    ),
+    ("delete", "studio/questions/{question_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "saved-views/"): Write(
         {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}}, own=True, right=codes(201),
         again=codes(409),
@@ -236,6 +243,8 @@ def url_of(path: str) -> str:
     filled = filled.replace("{rule_id}", str(rule.pk if rule else ""))
     view = SavedView.objects.filter(user__username="bob").first()
     filled = filled.replace("{view_id}", str(view.pk if view else ""))
+    question = Question.objects.filter(user__username="bob").first()
+    filled = filled.replace("{question_id}", str(question.pk if question else ""))
     return f"/api/v1/{filled.replace('{token_id}', str(token.details.pk if token else ''))}"
 
 
@@ -250,6 +259,13 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if write.before == "made":
         made = client_of(User.objects.get(username="alice")).put(url_of(path), BODIES[path], format="json")
         assert made.status_code == 201, made.content
+    if "{question_id}" in path:
+        Question.objects.create(
+            user=User.objects.get(username="bob"), cluster=cluster, kind="remedies", namespace="team-a",
+            inputs={"namespace": "team-a", "name": "one"},
+        )  # fmt: skip
+    if write.before == "a studio":
+        touch_heartbeat(Running.STUDIO)
     if write.before == "held":
         hold(cluster, [("team-a", "one")], actor="bob")
     if write.before == "reserved":
@@ -268,7 +284,7 @@ def rows() -> dict[str, list[dict[str, Any]]]:
     models: list[type[Model]] = [
         model
         for model in apps.get_models()
-        if model._meta.app_label in {"accounts", "queues", "gpus", "notifications", "knox"}
+        if model._meta.app_label in {"accounts", "queues", "gpus", "notifications", "studio", "knox"}
         and model._meta.model_name != "auditrecord"
     ]
     return {model._meta.label: list(model._default_manager.order_by("pk").values()) for model in models}

@@ -38,7 +38,7 @@ def test_doctor_names_each_process_that_shows_no_life(cluster: Cluster) -> None:
     code, found = checkup("doctor")
     assert code == 1
     assert {name for name, each in found.items() if name.startswith("process-") and each["status"] == "fail"} == {
-        "process-beat", "process-push", "process-scheduler", f"process-watcher/{cluster.name}",
+        "process-beat", "process-push", "process-scheduler", "process-studio", f"process-watcher/{cluster.name}",
     }  # fmt: skip
     assert found[f"leader/{cluster.name}"]["status"] == "fail"
     assert all(each["remedy"] for each in found.values() if each["status"] != "ok")
@@ -46,7 +46,7 @@ def test_doctor_names_each_process_that_shows_no_life(cluster: Cluster) -> None:
 
 @pytest.mark.django_db
 def test_doctor_finds_life_where_there_is_some(cluster: Cluster) -> None:
-    for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER):
+    for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER, Role.STUDIO):
         touch_heartbeat(role)
     touch_heartbeat(Role.WATCHER, cluster.name)
     Lease.objects.create(cluster=cluster, holder="one", epoch=3, acquired_at=timezone.now(), renewed_at=timezone.now())

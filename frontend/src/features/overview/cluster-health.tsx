@@ -20,6 +20,7 @@ const ROLES = {
   watcher: () => t`Watcher`,
   webhook: () => t`Webhook`,
   visibility: () => t`Visibility`,
+  studio: () => t`Studio`,
 };
 
 export function ClusterHealth() {

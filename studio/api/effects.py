@@ -1,17 +1,14 @@
-"""The effects of a change of queues and quotas as JSON: workloads that it would admit or evict, and exceeded quotas."""
+"""Effects of a change as JSON: workloads that it would admit or evict, and exceeded quotas. Names obey the reader's
+rights; numbers stay."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rest_framework import serializers
 
 from accounts.services.access import Access
-from scheduling.outlook import Effects, LoadChange, NodeKind, Outlook, look_ahead
-from scheduling.world import World
+from scheduling.outlook import Effects, LoadChange, NodeKind
 
-_SECONDS: Final = 1.5
-"""How long cycles are tried: a person waits for the answer."""
 _MAX_NAMED: Final = 20
 QUOTA_HOLDERS: Final = [kind.value for kind in NodeKind]
 
@@ -20,7 +17,7 @@ class AffectedWorkloadSerializer(serializers.Serializer[Any]):
     """A workload that gains or loses."""
 
     workload = serializers.CharField(help_text="namespace/name.")
-    cluster_queue = serializers.CharField()
+    cluster_queue = serializers.CharField(allow_blank=True, help_text="Empty where it holds no quota of one.")
 
 
 class AffectedWorkloadsSerializer(serializers.Serializer[Any]):
@@ -64,38 +61,33 @@ class EffectsSerializer(serializers.Serializer[Any]):
     inactive = InactiveQueueSerializer(many=True)
 
 
-def present_outlook(world: World, now: float) -> Outlook:
-    """Return the result of the next cycles, as far as the time allows to try."""
-    return look_ahead(world, now, _until(time.monotonic() + _SECONDS))
-
-
 def effects_json(found: Effects, access: Access) -> dict[str, Any]:
     """Return the effects in the shape of `EffectsSerializer`. A caller who may change the queues may read their
     names."""
     return {
         "complete": found.complete,
-        "starts": _workloads(found.starts, access),
-        "waits": _workloads(found.waits, access),
-        "preempted": _workloads(found.preempted, access),
-        "stopped": _workloads(found.stopped, access),
-        "quotas": [_quota(change) for change in found.quotas],
+        "starts": shown_workloads(found.starts, access),
+        "waits": shown_workloads(found.waits, access),
+        "preempted": shown_workloads(found.preempted, access),
+        "stopped": shown_workloads(found.stopped, access),
+        "quotas": [quota_json(change) for change in found.quotas],
         "inactive": [{"name": name, "message": why} for name, why in sorted(found.inactive.items())],
     }
 
 
-def _until(deadline: float) -> Callable[[], bool]:
-    return lambda: time.monotonic() < deadline
-
-
-def _workloads(found: Mapping[str, str], access: Access) -> dict[str, Any]:
-    seen = [key for key in sorted(found) if access.sees(key.partition("/")[0])]
+def shown_workloads(found: Mapping[str, str] | Iterable[str], access: Access) -> dict[str, Any]:
+    """Return how many workloads there are, and the first that the reader may see. They are keys, namespace/name, with
+    their ClusterQueues where these are known."""
+    queues = found if isinstance(found, Mapping) else dict.fromkeys(found, "")
+    seen = [key for key in sorted(queues) if access.sees(key.partition("/")[0])]
     return {
-        "count": len(found),
-        "workloads": [{"workload": key, "cluster_queue": found[key]} for key in seen[:_MAX_NAMED]],
+        "count": len(queues),
+        "workloads": [{"workload": key, "cluster_queue": queues[key]} for key in seen[:_MAX_NAMED]],
     }
 
 
-def _quota(change: LoadChange) -> dict[str, Any]:
+def quota_json(change: LoadChange) -> dict[str, Any]:
+    """Return the change of one quota in the shape of `QuotaEffectSerializer`."""
     place, load = change.place, change.load
     return {
         "kind": place.kind.value,

@@ -1,0 +1,67 @@
+"""Why a workload waits, with what would start it: the explanation of the engine and the remedies of the studio."""
+
+from typing import Any, Final, cast
+
+from django.contrib.auth.models import User
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.flags import flag
+from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView
+from scheduling.advice.explanation import WaitState
+from studio.api.question_views import QuestionSummarySerializer, summary_json
+from studio.api.remedies import RemediesSerializer, shown_remedies
+from studio.models import QuestionKind
+from studio.services.questions import ask_again, wait_for_answer
+
+_WAIT_SECONDS: Final = 3.0
+_REMEDIES: Final = "remedies"
+_NEEDS_NONE: Final = frozenset({WaitState.HOLDS_QUOTA, WaitState.NOT_QUEUED})
+
+
+@extend_schema_serializer(component_name="ExplainedWorkload")  # as clients know it
+class RemediedExplanationSerializer(ExplainedWorkloadSerializer):
+    """Why a workload waits, when it may start, and, where asked for, what would start it."""
+
+    question = QuestionSummarySerializer(
+        allow_null=True,
+        help_text="The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue.",
+    )
+    remedies = RemediesSerializer(allow_null=True, help_text="Null unless `question.state` is Answered.")
+
+
+class RemediedExplanationView(ExplanationView):
+    """`workloads/{namespace}/{name}/explanation/`."""
+
+    serializer_class = RemediedExplanationSerializer
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                _REMEDIES,
+                bool,
+                description="Try what would start it, in the studio. The request waits some seconds for the answer; "
+                "while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs.",
+            )
+        ],
+        responses=RemediedExplanationSerializer,
+    )
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+
+        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
+        """
+        explained = super().get(request, namespace, name)
+        asked = flag(request, _REMEDIES) and explained.data["state"] not in _NEEDS_NONE
+        tried = self._tried(namespace, name) if asked else {"question": None, "remedies": None}
+        return Response(explained.data | tried)
+
+    def _tried(self, namespace: str, name: str) -> dict[str, Any]:
+        user, inputs = cast("User", self.request.user), {"namespace": namespace, "name": name}
+        question = ask_again(user, self.cluster, QuestionKind.REMEDIES, inputs, namespace)
+        wait_for_answer(question, _WAIT_SECONDS)
+        return {
+            "question": summary_json(question),
+            "remedies": None if question.answer is None else shown_remedies(question.answer, self.access),
+        }

@@ -1,0 +1,214 @@
+"""The loop of `manage.py studio`: takes up questions, forks a child for each, and stores their answers.
+
+The process has one thread, and holds no connection while it forks: a child that had one would keep its locks.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
+
+from accounts.exceptions import KueuewebError
+from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from accounts.redis_client import redis_client
+from studio.models import Question, QuestionState
+from studio.services.children import Child, Limits, Outcome, start_child
+from studio.services.leases import (
+    CHANNEL,
+    LEASE_SECONDS,
+    end_question,
+    give_back,
+    give_up_hopeless,
+    renew_leases,
+    take_question,
+)
+from studio.services.live_answers import announce_end
+from studio.services.trials import Trial, prepare_trial
+
+_RENEW_SECONDS: Final = LEASE_SECONDS / 5
+_LOOK_SECONDS: Final = HEARTBEAT_SECONDS
+"""How often questions are looked for without a wake-up: leases of dead studios end without one."""
+_PAUSE_SECONDS: Final = 1.0
+_FORKS_BETWEEN_COLLECTIONS: Final = 100
+_MAX_CHILDREN: Final = 4
+"""Unless STUDIO_CHILDREN says otherwise: a container sees all cores of its node, but has a limit of memory."""
+
+_log = logging.getLogger(__name__)
+
+
+def default_children() -> int:
+    """One fewer than the cores that this process may use, from one to four: each needs memory of its own."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(1, cores - 1), _MAX_CHILDREN)
+
+
+@dataclass(slots=True)
+class _Running:
+    question: Question
+    trial: Trial
+    child: Child
+
+
+class Studio:
+    """Tries questions until `stop` is called. `children`: how many at a time at most."""
+
+    def __init__(self, limits: Limits, children: int) -> None:
+        self.id: UUID = uuid4()
+        self._limits = limits
+        self._children = children
+        self._running: dict[int, _Running] = {}
+        self._stopped = False
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._listens = False
+        self._forks = 0
+        self._beat_at = self._renewed_at = float("-inf")
+
+    def stop(self) -> None:
+        """End after the present turn. Signal handlers may call this."""
+        self._stopped = True
+        os.write(self._wake_writer, b"\0")
+
+    def run(self) -> None:
+        """Take up questions until told to stop, then give back those that run."""
+        for end in (self._wake_reader, self._wake_writer):
+            os.set_blocking(end, False)
+        try:
+            while not self._stopped:
+                try:
+                    self._turn()
+                except DatabaseError as error:
+                    self._lose_connection(error)
+        finally:
+            self._give_back()
+
+    def _turn(self) -> None:
+        self._beat()
+        self._listen()
+        self._renew()
+        self._end()
+        if not (self._has_room() and self._start_next()):
+            self._wait()
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._beat_at >= HEARTBEAT_SECONDS:
+            self._beat_at = time.monotonic()
+            touch_heartbeat(Role.STUDIO)
+
+    def _listen(self) -> None:
+        """Listen before looking: a question that is committed in between wakes this process again."""
+        if self._listens and connection.connection is not None:
+            return
+        connection.ensure_connection()
+        connection.connection.add_notify_handler(lambda _: None)  # only the wake-up matters
+        with connection.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        self._listens = True
+
+    def _renew(self) -> None:
+        """Renew leases. Children whose question is gone, and children that no alarm ends, are killed."""
+        if time.monotonic() - self._renewed_at < _RENEW_SECONDS:
+            return
+        self._renewed_at = time.monotonic()
+        kept = renew_leases(self.id, self._running) if self._running else set()
+        for key, running in self._running.items():
+            if running.child.outcome is None and key not in kept:
+                running.child.end(Outcome(None, "Gone", "The question is deleted, or another studio's."))
+            elif running.child.is_overdue():
+                running.child.end(Outcome(None, "TimeLimit", "The trial did not end in its time."))
+        for key in give_up_hopeless():
+            announce_end(Question.objects.select_related("cluster").get(pk=key))
+
+    def _end(self) -> None:
+        """Store the outcomes of children that have ended. Where the database is away they are kept until it is back."""
+        for key, running in [*self._running.items()]:
+            outcome = running.child.outcome
+            if outcome is not None:
+                self._store(running.question, outcome, running.trial)
+                del self._running[key]
+
+    def _store(self, question: Question, outcome: Outcome, trial: Trial | None) -> None:
+        question.state = QuestionState.FAILED if outcome.answer is None else QuestionState.ANSWERED
+        values: dict[str, Any] = {"answer": outcome.answer, "reason": outcome.reason, "message": outcome.message}
+        if trial is not None:
+            values |= {"configuration_generation": trial.configuration_generation, "tried_at": trial.tried_at}
+        if end_question(question.pk, self.id, question.state, **values):
+            announce_end(question)
+
+    def _has_room(self) -> bool:
+        return len(self._running) < self._children
+
+    def _start_next(self) -> bool:
+        """Start the question whose turn it is; False if there is none."""
+        question = take_question(self.id)
+        if question is None:
+            return False
+        try:
+            trial = prepare_trial(question)
+        except (OperationalError, InterfaceError):
+            raise  # the database is away: the lease ends, and the question is taken up again
+        except KueuewebError as error:
+            self._store(question, Outcome(None, error.reason, error.message), None)
+        except Exception:  # noqa: BLE001 (a question that fails must not end the studio)
+            _log.exception("Question %s could not be prepared", question)
+            self._store(question, Outcome(None, "Error", "The trial failed; the log of the studio says why."), None)
+        else:
+            self._running[question.pk] = _Running(question, trial, self._fork(trial))
+        return True
+
+    def _fork(self, trial: Trial) -> Child:
+        self._disconnect()
+        self._forks += 1
+        if self._forks % _FORKS_BETWEEN_COLLECTIONS == 1:
+            gc.unfreeze()
+            gc.collect()
+        # Collections leave frozen objects alone: the child shares their pages with this process.
+        gc.freeze()
+        return start_child(trial.work, self._limits)
+
+    def _wait(self) -> None:
+        """Wait until a question is committed, a child has written or ended, or something is due."""
+        pipes = {running.child.pipe: running.child for running in self._running.values()}
+        listening = connection.connection.fileno()
+        seconds = _RENEW_SECONDS if pipes else _LOOK_SECONDS
+        readable, _, _ = select.select([self._wake_reader, listening, *pipes], [], [], seconds)
+        for ready in readable:
+            if ready in pipes:
+                pipes[ready].read()
+            elif ready == listening:
+                for _ in connection.connection.notifies(timeout=0):  # else the socket would stay readable
+                    pass
+
+    def _disconnect(self) -> None:
+        connections.close_all()
+        self._listens = False
+        redis_client().connection_pool.disconnect()
+
+    def _lose_connection(self, error: DatabaseError) -> None:
+        _log.warning("The database failed; tried again in %g s: %s", _PAUSE_SECONDS, " ".join(str(error).split()))
+        self._disconnect()
+        time.sleep(_PAUSE_SECONDS)
+
+    def _give_back(self) -> None:
+        for running in self._running.values():
+            running.child.end(Outcome(None, "Gone", "The studio ends."))
+        try:
+            give_back(self.id)
+        except DatabaseError as error:
+            _log.warning("Questions are taken up again when their leases end: %s", error)
+        self._disconnect()
+
+
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on SIGINT and SIGTERM."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop())

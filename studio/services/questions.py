@@ -1,0 +1,101 @@
+"""Asks questions of the studio, and waits for their answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from threading import BoundedSemaphore
+from typing import Any, ClassVar, Final
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.exceptions import LimitReached, Unavailable
+from accounts.heartbeat import SILENT_SECONDS, Role, is_alive
+from accounts.models import Cluster
+from studio.models import OPEN_STATES, Question, QuestionKind, QuestionState
+from studio.services.leases import wake_studios
+
+MAX_OPEN_PER_USER: Final = 50
+_FRESH: Final = timedelta(seconds=10)
+"""An answer that is younger is given again, unless the configuration has changed since."""
+_WAITERS: Final = 2
+"""Requests of a process that wait for an answer, each with a thread, at most; further ones return at once."""
+_PAUSE_SECONDS: Final = 0.02
+_MAX_PAUSE_SECONDS: Final = 0.2
+
+_waiting: Final = BoundedSemaphore(_WAITERS)
+
+
+class NoStudio(Unavailable):
+    """No studio runs that could try the question."""
+
+    reason: ClassVar[str] = "NoStudio"
+
+
+def require_studio() -> None:
+    """Raise NoStudio unless one was heard lately."""
+    if not is_alive(Role.STUDIO):
+        raise NoStudio(
+            f"No studio was heard in the last {SILENT_SECONDS} s. Try again in a minute; if it lasts, an operator "
+            "starts `manage.py studio`, or looks whether Redis answers."
+        )
+
+
+def ask_question(
+    user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str = ""
+) -> Question:
+    """Store a question, which wakes the studio on commit. Raises NoStudio and LimitReached."""
+    require_studio()
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
+        if _questions_of(user).filter(state__in=OPEN_STATES).count() >= MAX_OPEN_PER_USER:
+            raise LimitReached(
+                f"You have {MAX_OPEN_PER_USER} questions without an answer, which is the most. Wait, or delete one.",
+                retry_after=5,
+            )
+        question = Question.objects.create(
+            cluster=cluster, user=user, kind=kind, namespace=namespace, inputs=dict(inputs)
+        )
+        question.refresh_from_db(fields=["created_at"])  # set by the database
+        wake_studios()
+        return question
+
+
+def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str) -> Question:
+    """Return the user's own question of these inputs that is open or was answered just now; else ask it."""
+    require_studio()
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        same = _questions_of(user).filter(cluster=cluster, kind=kind, inputs=dict(inputs)).order_by("-id")
+        found = (
+            same.filter(state__in=OPEN_STATES).first()
+            or same.filter(
+                state=QuestionState.ANSWERED,
+                ended_at__gte=timezone.now() - _FRESH,
+                configuration_generation__gte=cluster.configuration_generation,
+            ).first()
+        )
+        return found or ask_question(user, cluster, kind, inputs, namespace)
+
+
+def wait_for_answer(question: Question, seconds: float) -> None:
+    """Wait until the question has ended, at most so long; `question` is then as its row is."""
+    if question.state not in OPEN_STATES or not _waiting.acquire(blocking=False):
+        return
+    try:
+        end, pause = time.monotonic() + seconds, _PAUSE_SECONDS
+        rows = Question.objects.filter(pk=question.pk)
+        while rows.filter(state__in=OPEN_STATES).exists() and time.monotonic() < end:
+            time.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+        question.refresh_from_db()
+    finally:
+        _waiting.release()
+
+
+def _questions_of(user: User) -> QuerySet[Question]:
+    return Question.objects.filter(user=user)

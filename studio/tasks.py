@@ -1,0 +1,17 @@
+"""The Celery doors of the studio: housekeeping only. Questions are tried by `manage.py studio`."""
+
+from datetime import timedelta
+from typing import Final
+
+from celery import shared_task
+from django.utils import timezone
+
+from studio.services.leases import forget_questions
+
+RETENTION: Final = timedelta(days=1)
+
+
+@shared_task(name="studio.tasks.prune_questions")
+def prune_questions() -> None:
+    """Delete old questions."""
+    forget_questions(timezone.now() - RETENTION)
