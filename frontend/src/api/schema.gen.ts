@@ -1973,6 +1973,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/studio/questions/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your questions of the last day, the newest first, without their answers
+         * @description List your questions of the last day, the newest first, without their answers.
+         */
+        get: operations["studio_questions_list"];
+        put?: never;
+        /**
+         * Ask a question
+         * @description Ask a question. A studio tries it with scheduling cycles on a copy of the cluster; nothing is changed.
+         *
+         *     Read it again until its state is Answered or Failed, or wait for the frame `question` of the live stream. 503
+         *     with the reason NoStudio: none runs.
+         */
+        post: operations["studio_questions_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/studio/questions/{question_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One of your questions, with its answer as soon as there is one
+         * @description One of your questions, with its answer as soon as there is one.
+         */
+        get: operations["studio_questions_retrieve"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete one of your questions
+         * @description Delete one of your questions. If it is being tried, the trial ends within seconds.
+         */
+        delete: operations["studio_questions_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/topologies/": {
         parameters: {
             query?: never;
@@ -2681,10 +2732,21 @@ export interface components {
             /** Format: date-time */
             last_transition_time?: string;
         };
+        /** @description The workloads that a remedy affects, compared with the next cycles without it. */
+        Affected: {
+            /** @description They would get their quota, itself included. */
+            starts: components["schemas"]["AffectedWorkloads"];
+            /** @description They would start without the change, and would wait with it. */
+            waits: components["schemas"]["AffectedWorkloads"];
+            preempted: components["schemas"]["AffectedWorkloads"];
+            /** @description Their queue would be drained. */
+            stopped: components["schemas"]["AffectedWorkloads"];
+        };
         /** @description A workload that gains or loses. */
         AffectedWorkload: {
             /** @description namespace/name. */
             workload: string;
+            /** @description Empty where it holds no quota of one. */
             cluster_queue: string;
         };
         /** @description Workloads that gain or lose. */
@@ -3534,7 +3596,7 @@ export interface components {
          * @enum {string}
          */
         ExpectedStartReasonEnum: "HoldsQuota" | "NotQueued" | "CannotStart" | "DecidedElsewhere" | "NothingAdmitted" | "NoPlace" | "Overtaken";
-        /** @description Why a workload waits, and when it may start. */
+        /** @description Why a workload waits, when it may start, and, where asked for, what would start it. */
         ExplainedWorkload: {
             state: components["schemas"]["WaitStateEnum"];
             /**
@@ -3578,6 +3640,10 @@ export interface components {
             /** @description Null where its class orders it, and not a multifactor priority. */
             factors: components["schemas"]["PriorityFactors"] | null;
             expected_start: components["schemas"]["ExpectedStart"];
+            /** @description The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue. */
+            question: components["schemas"]["QuestionSummary"] | null;
+            /** @description Null unless `question.state` is Answered. */
+            remedies: components["schemas"]["Remedies"] | null;
         };
         /** @description Why a workload waits, computed from what is stored now. */
         Explanation: {
@@ -4084,6 +4150,19 @@ export interface components {
             profile: string;
             size: number;
             start: number;
+        };
+        /**
+         * LiveQuestionFrame
+         * @description A question of this user to the studio has ended; its answer is read over REST. It has no place in the stream.
+         */
+        LiveQuestionFrame: {
+            cluster: string;
+            id: number;
+            kind: string;
+            /** @enum {unknown} */
+            state: "Answered" | "Failed";
+            /** @enum {unknown} */
+            type: "question";
         };
         /**
          * LiveQuota
@@ -4773,6 +4852,13 @@ export interface components {
             results: components["schemas"]["PublishedDevice"][];
             /** @description There is one page alone. */
             next: null;
+        };
+        PaginatedQuestionSummaryList: {
+            results: components["schemas"]["QuestionSummary"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description How many rows there are; with `total=true`. */
+            total?: number;
         };
         PaginatedResourceFlavorList: {
             results: components["schemas"]["ResourceFlavor"][];
@@ -5873,6 +5959,87 @@ export interface components {
              */
             lag_seconds: number;
         };
+        /** @description A question, and its answer in the field of its kind. */
+        Question: {
+            id: number;
+            cluster: string;
+            kind: components["schemas"]["QuestionKindEnum"];
+            workload: components["schemas"]["QuestionWorkload"] | null;
+            state: components["schemas"]["QuestionStateEnum"];
+            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, Interrupted, NotFound, Error ... */
+            reason: string;
+            /** @description Of a failure, for people. */
+            message: string;
+            /** @description Of the cluster's configuration on which it was tried, or of an older one. */
+            configuration_generation: number | null;
+            /**
+             * Format: date-time
+             * @description The time of the state on which it was tried.
+             */
+            tried_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            ended_at: string | null;
+            /** @description Null for another kind, and until it is answered. */
+            remedies: components["schemas"]["Remedies"] | null;
+        };
+        /**
+         * @description * `remedies` - remedies
+         * @enum {string}
+         */
+        QuestionKindEnum: "remedies";
+        /** @description A question to ask. */
+        QuestionRequestRequest: {
+            kind: components["schemas"]["QuestionKindEnum"];
+            /** @description Required for `remedies`. */
+            workload?: components["schemas"]["QuestionWorkloadRequest"];
+        };
+        /**
+         * @description * `Pending` - Pending
+         *     * `Running` - Running
+         *     * `Answered` - Answered
+         *     * `Failed` - Failed
+         * @enum {string}
+         */
+        QuestionStateEnum: "Pending" | "Running" | "Answered" | "Failed";
+        /** @description A question without its answer. */
+        QuestionSummary: {
+            id: number;
+            cluster: string;
+            kind: components["schemas"]["QuestionKindEnum"];
+            workload: components["schemas"]["QuestionWorkload"] | null;
+            state: components["schemas"]["QuestionStateEnum"];
+            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, Interrupted, NotFound, Error ... */
+            reason: string;
+            /** @description Of a failure, for people. */
+            message: string;
+            /** @description Of the cluster's configuration on which it was tried, or of an older one. */
+            configuration_generation: number | null;
+            /**
+             * Format: date-time
+             * @description The time of the state on which it was tried.
+             */
+            tried_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            ended_at: string | null;
+        };
+        /** @description The workload that a question is about. */
+        QuestionWorkload: {
+            namespace: string;
+            name: string;
+        };
+        /** @description The workload that a question is about. */
+        QuestionWorkloadRequest: {
+            namespace: string;
+            name: string;
+        };
         /** @description A cell of a ClusterQueue, and the part of `used` that admitted workloads hold. */
         QueueCell: {
             flavor: string;
@@ -6000,6 +6167,50 @@ export interface components {
             /** @description 0 for a filter that looks at the node alone. */
             devices: number;
         };
+        /** @description The changes that would start a waiting workload. None of them, with `complete`: nothing that was tried would. */
+        Remedies: {
+            state: components["schemas"]["WaitStateEnum"];
+            /** @description The next cycles start it without any change. */
+            starts_now: boolean;
+            /** @description False where the time was over before everything was tried. */
+            complete: boolean;
+            /** @description How often cycles were tried. */
+            trials: number;
+            remedies: components["schemas"]["Remedy"][];
+        };
+        /** @description One change that would start the workload at once, tried with cycles; the next smaller change would not. */
+        Remedy: {
+            kind: components["schemas"]["RemedyKindEnum"];
+            /** @description The field that changes: count, requests, queueName, nominalQuota ... */
+            field: string;
+            /** @description The object that changes, where it is one. */
+            subject: string;
+            /** @description By resource, or under an empty name. */
+            before: {
+                [key: string]: unknown;
+            };
+            /** @description The same, with the change. */
+            after: {
+                [key: string]: unknown;
+            };
+            /** @description The workloads that end or move. */
+            workloads: components["schemas"]["AffectedWorkloads"];
+            /** @description The fewest workloads that would have to end; 0 for other kinds. */
+            at_least: number;
+            /** @description False where a larger amount was seen to start it as well. */
+            monotone: boolean;
+            effects: components["schemas"]["Affected"];
+        };
+        /**
+         * @description * `Less` - Less
+         *     * `Elsewhere` - Elsewhere
+         *     * `Quota` - Quota
+         *     * `OthersEnd` - OthersEnd
+         *     * `Moves` - Moves
+         *     * `BackInService` - BackInService
+         * @enum {string}
+         */
+        RemedyKindEnum: "Less" | "Elsewhere" | "Quota" | "OthersEnd" | "Moves" | "BackInService";
         /** @description A table: rows have a cell for each column; null is not known, or has no price. */
         Report: {
             /** Format: date-time */
@@ -6252,9 +6463,10 @@ export interface components {
          *     * `watcher` - watcher
          *     * `webhook` - webhook
          *     * `visibility` - visibility
+         *     * `studio` - studio
          * @enum {string}
          */
-        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility";
+        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio";
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter
@@ -18809,6 +19021,146 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    studio_questions_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedQuestionSummaryList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_questions_create: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuestionRequestRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_questions_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                question_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_questions_delete: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Answer as if it were done, and store nothing. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                question_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
     topologies_list: {
         parameters: {
             query?: {
@@ -20611,6 +20963,8 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description Try what would start it, in the studio. The request waits some seconds for the answer; while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs. */
+                remedies?: boolean;
             };
             header?: never;
             path: {
