@@ -12,14 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 
+from accounts.heartbeat import Role as Running
+from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Role, RoleBinding
 from accounts.services.tokens import create_token
 from kueueweb.api import examples
 from scheduler.leader.engine import Engine
+from studio.models import QuestionState
+from studio.services.leases import end_question, take_question
+from studio.services.trials import prepare_trial
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_node
 from tests.users import client_of, make_user
@@ -364,6 +370,7 @@ def workloads(day: Day, settle: Callable[[], None]) -> None:
         "put", check, {"state": "Ready", "message": "Paid for."}, check="billing", namespace=NAMESPACE, name="evaluate"
     )
     settle()
+    studio(day)
     for verb in ("events", "explanation", "moves", "pods", "samples"):
         day.call("get", "workloads/{namespace}/{name}/" + verb + "/", by=bob, namespace=NAMESPACE, name="evaluate")
     day.call("get", "workloads/{namespace}/{name}/", by=bob, namespace=NAMESPACE, name="evaluate")
@@ -404,6 +411,20 @@ def looking(day: Day) -> None:
     day.call("get", "manifests/{kind}/{name}/", kind="clusterqueue", name="research")
     day.call("get", "manifests/{kind}/{namespace}/{name}/", kind="localqueue", namespace=NAMESPACE, name="research")
     day.call("post", "notifications/read/", {"ids": []})
+
+
+def studio(day: Day) -> None:
+    """Ask what would start a workload that waits; a studio answers, as `manage.py studio` does in a child."""
+    touch_heartbeat(Running.STUDIO)
+    bob, asked = day.user, {"kind": "remedies", "workload": {"namespace": NAMESPACE, "name": "sweep"}}
+    question = day.call("post", "studio/questions/", asked, by=bob)
+    process = uuid4()
+    taken = take_question(process)
+    assert taken is not None
+    end_question(taken.pk, process, QuestionState.ANSWERED, answer=prepare_trial(taken).work(lambda: True))
+    day.call("get", "studio/questions/", by=bob)
+    day.call("get", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
+    day.call("delete", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
 
 
 def deletions(day: Day) -> None:
