@@ -8080,14 +8080,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
+                     *           "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:39.235443Z",
+                     *           "created_at": "2026-11-27T13:34:15.520313Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8132,12 +8132,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
+                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.235443Z",
+                     *       "created_at": "2026-11-27T13:34:15.520313Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8193,12 +8193,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
+                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.235443Z",
+                     *       "created_at": "2026-11-27T13:34:15.520313Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8263,15 +8263,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
+                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T08:59:39.235443Z",
-                     *       "deletion_requested_at": "2026-11-27T08:59:54.289917Z",
+                     *       "created_at": "2026-11-27T13:34:15.520313Z",
+                     *       "deletion_requested_at": "2026-11-27T13:34:32.041377Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8340,14 +8340,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0b78175f-d93c-40f5-accf-d36058cfd0db",
+                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:39.235443Z",
+                     *       "created_at": "2026-11-27T13:34:15.520313Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8419,8 +8419,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 119,
-                     *           "at": "2026-11-27T08:59:50.830188Z",
+                     *           "id": 104,
+                     *           "at": "2026-11-27T13:34:27.880520Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8439,13 +8439,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T08:59:50.814943+00:00"
+                     *             "deletion_requested_at": "2026-11-27T13:34:27.871414+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzE5XQ"
+                     *       "next": "WzRd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -8538,9 +8538,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "HWGG-DNSX",
+                     *       "user_code": "LPQP-WCKS",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=HWGG-DNSX",
+                     *       "verification_uri_complete": "http://testserver/device?code=LPQP-WCKS",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8578,7 +8578,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "HWGG-DNSX",
+                     *       "user_code": "LPQP-WCKS",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8663,10 +8663,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "50e41a64-7b34-4764-9ee6-ad5622f55675",
+                     *       "id": "fb21641e-cb77-4248-9632-f8c7f8a7817a",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T08:59:41.437626Z",
+                     *       "expiry": "2027-02-25T13:34:17.246517Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8817,10 +8817,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "a73b9490-648b-4cda-9083-d4f488541e55",
+                     *       "id": "2f8f1714-542c-4128-954a-658c2c616a54",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-27T08:59:40.875577Z",
+                     *       "expiry": "2026-12-27T13:34:16.905903Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8920,10 +8920,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d8840ae6-c1f2-4d39-a5fe-7485fdf8cee5",
+                     *       "id": "bf8d2ee8-4da1-4307-8d2f-5b69c11ddc7a",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T08:59:41.140577Z",
+                     *       "expiry": "2027-02-25T13:34:17.109687Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9043,7 +9043,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 1.889001
+                     *             "lag_seconds": 2.897303
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9102,12 +9102,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *           "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T08:59:39.298115Z",
+                     *           "created_at": "2026-11-27T13:34:15.563935Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9192,7 +9192,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T08:59:44.430370Z"
+                     *               "last_transition_time": "2026-11-27T13:34:20.909907Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9282,12 +9282,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T08:59:39.298115Z",
+                     *       "created_at": "2026-11-27T13:34:15.563935Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9372,7 +9372,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
+                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9520,12 +9520,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T08:59:39.298115Z",
+                     *       "created_at": "2026-11-27T13:34:15.563935Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9610,7 +9610,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T08:59:39.316296Z"
+                     *           "last_transition_time": "2026-11-27T13:34:15.586963Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9720,13 +9720,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T08:59:39.298115Z",
-                     *       "deletion_requested_at": "2026-11-27T08:59:53.846021Z",
+                     *       "created_at": "2026-11-27T13:34:15.563935Z",
+                     *       "deletion_requested_at": "2026-11-27T13:34:31.394051Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9810,7 +9810,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
+                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9923,12 +9923,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T08:59:39.298115Z",
+                     *       "created_at": "2026-11-27T13:34:15.563935Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10013,7 +10013,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T08:59:44.430370Z"
+                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10262,7 +10262,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T08:59:37.153786Z"
+                     *           "created_at": "2026-11-27T13:34:10.440858Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10312,7 +10312,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T08:59:37.153786Z"
+                     *       "created_at": "2026-11-27T13:34:10.440858Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10373,7 +10373,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T08:59:37.153786Z"
+                     *       "created_at": "2026-11-27T13:34:10.440858Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10420,12 +10420,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
+                     *           "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T08:59:39.154953Z",
+                     *           "created_at": "2026-11-27T13:34:15.484592Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10514,12 +10514,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
+                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T08:59:39.154953Z",
+                     *       "created_at": "2026-11-27T13:34:15.484592Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10653,12 +10653,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
+                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T08:59:39.154953Z",
+                     *       "created_at": "2026-11-27T13:34:15.484592Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10825,12 +10825,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5777e3cf-a566-45c9-92ab-0ab6fb6f1978",
+                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T08:59:39.154953Z",
+                     *       "created_at": "2026-11-27T13:34:15.484592Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11061,7 +11061,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T08:59:49.263383Z",
+                     *       "time": "2026-11-27T13:34:27.822812Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11207,13 +11207,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-27T08:59:50.659610Z",
+                     *           "decided_at": "2026-11-27T13:34:27.716004Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "again",
-                     *           "workload_uid": "de3e9e6a-52b6-4bb0-b6f2-8823103dc36a",
+                     *           "workload_uid": "b4b98e8e-48fb-498e-8a0a-eb6b4d0c0596",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11249,7 +11249,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.054
+                     *             "waited_seconds": 0.041
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11303,7 +11303,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-82fc6",
+                     *           "workload": "ai-research/job-train-8b759",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11314,7 +11314,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T08:59:49.184924Z",
+                     *           "created_at": "2026-11-27T13:34:25.296775Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11637,21 +11637,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T08:59:37.261094Z",
-                     *         "renewed_at": "2026-11-27T08:59:49.263383Z"
+                     *         "acquired_at": "2026-11-27T13:34:10.500620Z",
+                     *         "renewed_at": "2026-11-27T13:34:27.822812Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0071364155003266205,
-                     *         "p90_seconds": 0.010890235000260873,
-                     *         "longest_seconds": 0.012588526000399725,
+                     *         "p50_seconds": 0.0158821450004325,
+                     *         "p90_seconds": 0.03107328499936557,
+                     *         "longest_seconds": 0.03304473099706229,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T08:59:50.659610Z",
-                     *           "duration_seconds": 0.0020765679996657127,
+                     *           "started_at": "2026-11-27T13:34:27.716004Z",
+                     *           "duration_seconds": 0.008213395998609485,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -11661,11 +11661,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T08:59:50.828882Z"
+                     *         "oldest_at": "2026-11-27T13:34:27.878932Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T08:59:49.184924Z",
+                     *         "oldest_at": "2026-11-27T13:34:25.296775Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -11923,251 +11923,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T07:59:45Z",
-                     *       "until": "2026-11-27T09:00:00Z",
+                     *       "since": "2026-11-27T12:34:30Z",
+                     *       "until": "2026-11-27T13:34:45Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795766385,
-                     *         1795766400,
-                     *         1795766415,
-                     *         1795766430,
-                     *         1795766445,
-                     *         1795766460,
-                     *         1795766475,
-                     *         1795766490,
-                     *         1795766505,
-                     *         1795766520,
-                     *         1795766535,
-                     *         1795766550,
-                     *         1795766565,
-                     *         1795766580,
-                     *         1795766595,
-                     *         1795766610,
-                     *         1795766625,
-                     *         1795766640,
-                     *         1795766655,
-                     *         1795766670,
-                     *         1795766685,
-                     *         1795766700,
-                     *         1795766715,
-                     *         1795766730,
-                     *         1795766745,
-                     *         1795766760,
-                     *         1795766775,
-                     *         1795766790,
-                     *         1795766805,
-                     *         1795766820,
-                     *         1795766835,
-                     *         1795766850,
-                     *         1795766865,
-                     *         1795766880,
-                     *         1795766895,
-                     *         1795766910,
-                     *         1795766925,
-                     *         1795766940,
-                     *         1795766955,
-                     *         1795766970,
-                     *         1795766985,
-                     *         1795767000,
-                     *         1795767015,
-                     *         1795767030,
-                     *         1795767045,
-                     *         1795767060,
-                     *         1795767075,
-                     *         1795767090,
-                     *         1795767105,
-                     *         1795767120,
-                     *         1795767135,
-                     *         1795767150,
-                     *         1795767165,
-                     *         1795767180,
-                     *         1795767195,
-                     *         1795767210,
-                     *         1795767225,
-                     *         1795767240,
-                     *         1795767255,
-                     *         1795767270,
-                     *         1795767285,
-                     *         1795767300,
-                     *         1795767315,
-                     *         1795767330,
-                     *         1795767345,
-                     *         1795767360,
-                     *         1795767375,
-                     *         1795767390,
-                     *         1795767405,
-                     *         1795767420,
-                     *         1795767435,
-                     *         1795767450,
-                     *         1795767465,
-                     *         1795767480,
-                     *         1795767495,
-                     *         1795767510,
-                     *         1795767525,
-                     *         1795767540,
-                     *         1795767555,
-                     *         1795767570,
-                     *         1795767585,
-                     *         1795767600,
-                     *         1795767615,
-                     *         1795767630,
-                     *         1795767645,
-                     *         1795767660,
-                     *         1795767675,
-                     *         1795767690,
-                     *         1795767705,
-                     *         1795767720,
-                     *         1795767735,
-                     *         1795767750,
-                     *         1795767765,
-                     *         1795767780,
-                     *         1795767795,
-                     *         1795767810,
-                     *         1795767825,
-                     *         1795767840,
-                     *         1795767855,
-                     *         1795767870,
-                     *         1795767885,
-                     *         1795767900,
-                     *         1795767915,
-                     *         1795767930,
-                     *         1795767945,
-                     *         1795767960,
-                     *         1795767975,
-                     *         1795767990,
-                     *         1795768005,
-                     *         1795768020,
-                     *         1795768035,
-                     *         1795768050,
-                     *         1795768065,
-                     *         1795768080,
-                     *         1795768095,
-                     *         1795768110,
-                     *         1795768125,
-                     *         1795768140,
-                     *         1795768155,
-                     *         1795768170,
-                     *         1795768185,
-                     *         1795768200,
-                     *         1795768215,
-                     *         1795768230,
-                     *         1795768245,
-                     *         1795768260,
-                     *         1795768275,
-                     *         1795768290,
-                     *         1795768305,
-                     *         1795768320,
-                     *         1795768335,
-                     *         1795768350,
-                     *         1795768365,
-                     *         1795768380,
-                     *         1795768395,
-                     *         1795768410,
-                     *         1795768425,
-                     *         1795768440,
-                     *         1795768455,
-                     *         1795768470,
-                     *         1795768485,
-                     *         1795768500,
-                     *         1795768515,
-                     *         1795768530,
-                     *         1795768545,
-                     *         1795768560,
-                     *         1795768575,
-                     *         1795768590,
-                     *         1795768605,
-                     *         1795768620,
-                     *         1795768635,
-                     *         1795768650,
-                     *         1795768665,
-                     *         1795768680,
-                     *         1795768695,
-                     *         1795768710,
-                     *         1795768725,
-                     *         1795768740,
-                     *         1795768755,
-                     *         1795768770,
-                     *         1795768785,
-                     *         1795768800,
-                     *         1795768815,
-                     *         1795768830,
-                     *         1795768845,
-                     *         1795768860,
-                     *         1795768875,
-                     *         1795768890,
-                     *         1795768905,
-                     *         1795768920,
-                     *         1795768935,
-                     *         1795768950,
-                     *         1795768965,
-                     *         1795768980,
-                     *         1795768995,
-                     *         1795769010,
-                     *         1795769025,
-                     *         1795769040,
-                     *         1795769055,
-                     *         1795769070,
-                     *         1795769085,
-                     *         1795769100,
-                     *         1795769115,
-                     *         1795769130,
-                     *         1795769145,
-                     *         1795769160,
-                     *         1795769175,
-                     *         1795769190,
-                     *         1795769205,
-                     *         1795769220,
-                     *         1795769235,
-                     *         1795769250,
-                     *         1795769265,
-                     *         1795769280,
-                     *         1795769295,
-                     *         1795769310,
-                     *         1795769325,
-                     *         1795769340,
-                     *         1795769355,
-                     *         1795769370,
-                     *         1795769385,
-                     *         1795769400,
-                     *         1795769415,
-                     *         1795769430,
-                     *         1795769445,
-                     *         1795769460,
-                     *         1795769475,
-                     *         1795769490,
-                     *         1795769505,
-                     *         1795769520,
-                     *         1795769535,
-                     *         1795769550,
-                     *         1795769565,
-                     *         1795769580,
-                     *         1795769595,
-                     *         1795769610,
-                     *         1795769625,
-                     *         1795769640,
-                     *         1795769655,
-                     *         1795769670,
-                     *         1795769685,
-                     *         1795769700,
-                     *         1795769715,
-                     *         1795769730,
-                     *         1795769745,
-                     *         1795769760,
-                     *         1795769775,
-                     *         1795769790,
-                     *         1795769805,
-                     *         1795769820,
-                     *         1795769835,
-                     *         1795769850,
-                     *         1795769865,
-                     *         1795769880,
-                     *         1795769895,
-                     *         1795769910,
-                     *         1795769925,
-                     *         1795769940,
-                     *         1795769955,
-                     *         1795769970,
-                     *         1795769985
+                     *         1795782870,
+                     *         1795782885,
+                     *         1795782900,
+                     *         1795782915,
+                     *         1795782930,
+                     *         1795782945,
+                     *         1795782960,
+                     *         1795782975,
+                     *         1795782990,
+                     *         1795783005,
+                     *         1795783020,
+                     *         1795783035,
+                     *         1795783050,
+                     *         1795783065,
+                     *         1795783080,
+                     *         1795783095,
+                     *         1795783110,
+                     *         1795783125,
+                     *         1795783140,
+                     *         1795783155,
+                     *         1795783170,
+                     *         1795783185,
+                     *         1795783200,
+                     *         1795783215,
+                     *         1795783230,
+                     *         1795783245,
+                     *         1795783260,
+                     *         1795783275,
+                     *         1795783290,
+                     *         1795783305,
+                     *         1795783320,
+                     *         1795783335,
+                     *         1795783350,
+                     *         1795783365,
+                     *         1795783380,
+                     *         1795783395,
+                     *         1795783410,
+                     *         1795783425,
+                     *         1795783440,
+                     *         1795783455,
+                     *         1795783470,
+                     *         1795783485,
+                     *         1795783500,
+                     *         1795783515,
+                     *         1795783530,
+                     *         1795783545,
+                     *         1795783560,
+                     *         1795783575,
+                     *         1795783590,
+                     *         1795783605,
+                     *         1795783620,
+                     *         1795783635,
+                     *         1795783650,
+                     *         1795783665,
+                     *         1795783680,
+                     *         1795783695,
+                     *         1795783710,
+                     *         1795783725,
+                     *         1795783740,
+                     *         1795783755,
+                     *         1795783770,
+                     *         1795783785,
+                     *         1795783800,
+                     *         1795783815,
+                     *         1795783830,
+                     *         1795783845,
+                     *         1795783860,
+                     *         1795783875,
+                     *         1795783890,
+                     *         1795783905,
+                     *         1795783920,
+                     *         1795783935,
+                     *         1795783950,
+                     *         1795783965,
+                     *         1795783980,
+                     *         1795783995,
+                     *         1795784010,
+                     *         1795784025,
+                     *         1795784040,
+                     *         1795784055,
+                     *         1795784070,
+                     *         1795784085,
+                     *         1795784100,
+                     *         1795784115,
+                     *         1795784130,
+                     *         1795784145,
+                     *         1795784160,
+                     *         1795784175,
+                     *         1795784190,
+                     *         1795784205,
+                     *         1795784220,
+                     *         1795784235,
+                     *         1795784250,
+                     *         1795784265,
+                     *         1795784280,
+                     *         1795784295,
+                     *         1795784310,
+                     *         1795784325,
+                     *         1795784340,
+                     *         1795784355,
+                     *         1795784370,
+                     *         1795784385,
+                     *         1795784400,
+                     *         1795784415,
+                     *         1795784430,
+                     *         1795784445,
+                     *         1795784460,
+                     *         1795784475,
+                     *         1795784490,
+                     *         1795784505,
+                     *         1795784520,
+                     *         1795784535,
+                     *         1795784550,
+                     *         1795784565,
+                     *         1795784580,
+                     *         1795784595,
+                     *         1795784610,
+                     *         1795784625,
+                     *         1795784640,
+                     *         1795784655,
+                     *         1795784670,
+                     *         1795784685,
+                     *         1795784700,
+                     *         1795784715,
+                     *         1795784730,
+                     *         1795784745,
+                     *         1795784760,
+                     *         1795784775,
+                     *         1795784790,
+                     *         1795784805,
+                     *         1795784820,
+                     *         1795784835,
+                     *         1795784850,
+                     *         1795784865,
+                     *         1795784880,
+                     *         1795784895,
+                     *         1795784910,
+                     *         1795784925,
+                     *         1795784940,
+                     *         1795784955,
+                     *         1795784970,
+                     *         1795784985,
+                     *         1795785000,
+                     *         1795785015,
+                     *         1795785030,
+                     *         1795785045,
+                     *         1795785060,
+                     *         1795785075,
+                     *         1795785090,
+                     *         1795785105,
+                     *         1795785120,
+                     *         1795785135,
+                     *         1795785150,
+                     *         1795785165,
+                     *         1795785180,
+                     *         1795785195,
+                     *         1795785210,
+                     *         1795785225,
+                     *         1795785240,
+                     *         1795785255,
+                     *         1795785270,
+                     *         1795785285,
+                     *         1795785300,
+                     *         1795785315,
+                     *         1795785330,
+                     *         1795785345,
+                     *         1795785360,
+                     *         1795785375,
+                     *         1795785390,
+                     *         1795785405,
+                     *         1795785420,
+                     *         1795785435,
+                     *         1795785450,
+                     *         1795785465,
+                     *         1795785480,
+                     *         1795785495,
+                     *         1795785510,
+                     *         1795785525,
+                     *         1795785540,
+                     *         1795785555,
+                     *         1795785570,
+                     *         1795785585,
+                     *         1795785600,
+                     *         1795785615,
+                     *         1795785630,
+                     *         1795785645,
+                     *         1795785660,
+                     *         1795785675,
+                     *         1795785690,
+                     *         1795785705,
+                     *         1795785720,
+                     *         1795785735,
+                     *         1795785750,
+                     *         1795785765,
+                     *         1795785780,
+                     *         1795785795,
+                     *         1795785810,
+                     *         1795785825,
+                     *         1795785840,
+                     *         1795785855,
+                     *         1795785870,
+                     *         1795785885,
+                     *         1795785900,
+                     *         1795785915,
+                     *         1795785930,
+                     *         1795785945,
+                     *         1795785960,
+                     *         1795785975,
+                     *         1795785990,
+                     *         1795786005,
+                     *         1795786020,
+                     *         1795786035,
+                     *         1795786050,
+                     *         1795786065,
+                     *         1795786080,
+                     *         1795786095,
+                     *         1795786110,
+                     *         1795786125,
+                     *         1795786140,
+                     *         1795786155,
+                     *         1795786170,
+                     *         1795786185,
+                     *         1795786200,
+                     *         1795786215,
+                     *         1795786230,
+                     *         1795786245,
+                     *         1795786260,
+                     *         1795786275,
+                     *         1795786290,
+                     *         1795786305,
+                     *         1795786320,
+                     *         1795786335,
+                     *         1795786350,
+                     *         1795786365,
+                     *         1795786380,
+                     *         1795786395,
+                     *         1795786410,
+                     *         1795786425,
+                     *         1795786440,
+                     *         1795786455,
+                     *         1795786470
                      *       ],
                      *       "series": []
                      *     }
@@ -12212,14 +12212,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
+                     *           "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:43.513871Z",
+                     *           "created_at": "2026-11-27T13:34:19.798222Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12277,12 +12277,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
+                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.513871Z",
+                     *       "created_at": "2026-11-27T13:34:19.798222Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12361,12 +12361,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
+                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.513871Z",
+                     *       "created_at": "2026-11-27T13:34:19.798222Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12505,14 +12505,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "03f6c23d-a724-4bff-903f-92234be37b1f",
+                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:43.513871Z",
+                     *       "created_at": "2026-11-27T13:34:19.798222Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12578,12 +12578,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
+                     *           "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T08:59:39.472334Z",
+                     *           "created_at": "2026-11-27T13:34:15.754408Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12598,7 +12598,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T08:59:39.494133Z"
+                     *               "last_transition_time": "2026-11-27T13:34:15.768500Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -12668,12 +12668,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
+                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.472334Z",
+                     *       "created_at": "2026-11-27T13:34:15.754408Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12688,7 +12688,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12744,12 +12744,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
+                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.472334Z",
+                     *       "created_at": "2026-11-27T13:34:15.754408Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12764,7 +12764,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12888,12 +12888,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
+                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.472334Z",
+                     *       "created_at": "2026-11-27T13:34:15.754408Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12908,7 +12908,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T08:59:39.494133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13050,10 +13050,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *             "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T08:59:39Z"
+                     *             "creationTimestamp": "2026-11-27T13:34:15Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13116,7 +13116,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T08:59:44Z"
+                     *                 "lastTransitionTime": "2026-11-27T13:34:20Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13224,10 +13224,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "ef96ab45-16f8-464c-859b-1fdf8ba7d5e4",
+                     *         "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T08:59:39Z"
+                     *         "creationTimestamp": "2026-11-27T13:34:15Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13240,7 +13240,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T08:59:39Z"
+                     *             "lastTransitionTime": "2026-11-27T13:34:15Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13387,10 +13387,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "8a5994ff-e02d-46b0-8ff1-5514c7ff533e",
+                     *         "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T08:59:39Z"
+                     *         "creationTimestamp": "2026-11-27T13:34:15Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13453,7 +13453,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T08:59:44Z"
+                     *             "lastTransitionTime": "2026-11-27T13:34:20Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13607,14 +13607,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
+                     *           "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:42.489948Z",
+                     *           "created_at": "2026-11-27T13:34:18.187251Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -13659,12 +13659,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
+                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.489948Z",
+                     *       "created_at": "2026-11-27T13:34:18.187251Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13720,12 +13720,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
+                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.489948Z",
+                     *       "created_at": "2026-11-27T13:34:18.187251Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13850,14 +13850,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ee945cb5-f79b-493d-95cb-c5febbbe2c67",
+                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:42.489948Z",
+                     *       "created_at": "2026-11-27T13:34:18.187251Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13909,12 +13909,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9ade7808-0083-475b-b547-e558665624e2",
+                     *           "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:42.736516Z",
+                     *           "created_at": "2026-11-27T13:34:19.026059Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -13961,12 +13961,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
+                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.736516Z",
+                     *       "created_at": "2026-11-27T13:34:19.026059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14025,12 +14025,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
+                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.736516Z",
+                     *       "created_at": "2026-11-27T13:34:19.026059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14157,12 +14157,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ade7808-0083-475b-b547-e558665624e2",
+                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:42.736516Z",
+                     *       "created_at": "2026-11-27T13:34:19.026059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14216,7 +14216,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
+                     *           "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14225,7 +14225,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:37.462366Z",
+                     *           "created_at": "2026-11-27T13:34:13.502404Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14267,7 +14267,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
+                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14275,7 +14275,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:37.462366Z",
+                     *       "created_at": "2026-11-27T13:34:13.502404Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14330,7 +14330,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
+                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14338,7 +14338,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:37.462366Z",
+                     *       "created_at": "2026-11-27T13:34:13.502404Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14460,7 +14460,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bacc4c4b-72ac-4d9b-9c77-40958f3315bd",
+                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14469,7 +14469,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:37.462366Z",
+                     *       "created_at": "2026-11-27T13:34:13.502404Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14533,7 +14533,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T08:59:37.160424Z",
+                     *           "updated_at": "2026-11-27T13:34:10.451886Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14604,7 +14604,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T08:59:37.160424Z",
+                     *       "updated_at": "2026-11-27T13:34:10.451886Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -14754,7 +14754,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-82fc6",
+                     *               "workload": "ai-research/job-train-8b759",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14793,7 +14793,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-82fc6",
+                     *               "workload": "ai-research/job-train-8b759",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14975,7 +14975,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T08:59:37.160424Z",
+                     *       "updated_at": "2026-11-27T13:34:10.451886Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15335,7 +15335,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T08:59:47.777915Z"
+                     *           "created_at": "2026-11-27T13:34:23.682836Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15396,7 +15396,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T08:59:47.777915Z"
+                     *       "created_at": "2026-11-27T13:34:23.682836Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15491,7 +15491,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T08:59:47.777915Z"
+                     *       "created_at": "2026-11-27T13:34:23.682836Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15701,7 +15701,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T08:59:49.263383Z"
+                     *           "heartbeat_at": "2026-11-27T13:34:27.822812Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -15725,6 +15725,12 @@ export interface operations {
                      *             "cluster": "",
                      *             "alive": false,
                      *             "last_seen_at": null
+                     *           },
+                     *           {
+                     *             "role": "studio",
+                     *             "cluster": "",
+                     *             "alive": true,
+                     *             "last_seen_at": "2026-11-27T13:34:25.558846Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -15829,7 +15835,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-0c72b",
+                     *           "name": "job-train-0c53b",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -16071,12 +16077,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
+                     *           "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:41.914426Z",
+                     *           "created_at": "2026-11-27T13:34:17.507101Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16122,12 +16128,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
+                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:41.914426Z",
+                     *       "created_at": "2026-11-27T13:34:17.507101Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16185,12 +16191,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
+                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:41.914426Z",
+                     *       "created_at": "2026-11-27T13:34:17.507101Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16314,12 +16320,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5a45628d-c864-4b59-9d0a-01d84f753fce",
+                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:41.914426Z",
+                     *       "created_at": "2026-11-27T13:34:17.507101Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16372,14 +16378,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
+                     *           "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:43.070379Z",
+                     *           "created_at": "2026-11-27T13:34:19.402226Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16429,12 +16435,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
+                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.070379Z",
+                     *       "created_at": "2026-11-27T13:34:19.402226Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16498,12 +16504,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
+                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.070379Z",
+                     *       "created_at": "2026-11-27T13:34:19.402226Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16633,14 +16639,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "da191d34-0a9f-4fb7-b5b1-758ed716f41c",
+                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:43.070379Z",
+                     *       "created_at": "2026-11-27T13:34:19.402226Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16733,8 +16739,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T08:59:52.591977Z",
-                     *       "until": "2026-11-27T08:59:52.591977Z",
+                     *       "since": "2026-10-28T13:34:30.110478Z",
+                     *       "until": "2026-11-27T13:34:30.110478Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -16796,28 +16802,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.054,
-                     *           0.276,
-                     *           0.399,
+                     *           0.055,
+                     *           0.258,
+                     *           0.352,
                      *           1,
                      *           0,
-                     *           0.391,
+                     *           0.66,
                      *           0,
                      *           2,
-                     *           0.001
+                     *           0.002
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.054,
-                     *         "wait_p90_seconds": 0.276,
-                     *         "wait_max_seconds": 0.399,
+                     *         "wait_p50_seconds": 0.055,
+                     *         "wait_p90_seconds": 0.258,
+                     *         "wait_max_seconds": 0.352,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.391,
+                     *         "run_mean_seconds": 0.66,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.001
+                     *         "device_hours": 0.002
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -16871,14 +16877,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "17be50ae-300c-433c-88e9-14e448193b29",
+                     *           "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:39.041688Z",
+                     *           "created_at": "2026-11-27T13:34:15.420713Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -16961,12 +16967,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
+                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.041688Z",
+                     *       "created_at": "2026-11-27T13:34:15.420713Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17062,12 +17068,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
+                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.041688Z",
+                     *       "created_at": "2026-11-27T13:34:15.420713Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17137,15 +17143,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
+                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T08:59:39.041688Z",
-                     *       "deletion_requested_at": "2026-11-27T08:59:54.988429Z",
+                     *       "created_at": "2026-11-27T13:34:15.420713Z",
+                     *       "deletion_requested_at": "2026-11-27T13:34:32.793918Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17252,14 +17258,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "17be50ae-300c-433c-88e9-14e448193b29",
+                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:39.041688Z",
+                     *       "created_at": "2026-11-27T13:34:15.420713Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17350,14 +17356,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
+                     *           "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:43.927186Z",
+                     *           "created_at": "2026-11-27T13:34:20.246172Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17407,12 +17413,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
+                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.927186Z",
+                     *       "created_at": "2026-11-27T13:34:20.246172Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17476,12 +17482,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
+                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:43.927186Z",
+                     *       "created_at": "2026-11-27T13:34:20.246172Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17612,14 +17618,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d07f0f2-7dc4-4f35-943f-e805d479d738",
+                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:43.927186Z",
+                     *       "created_at": "2026-11-27T13:34:20.246172Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17675,12 +17681,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "1db0957e-6564-4fdd-919e-2867ca5d5136",
+                     *           "uid": "9f266b02-12e3-4ab1-bc56-4ce7e82a41a4",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T08:59:37.244044Z",
+                     *           "created_at": "2026-11-27T13:34:10.486142Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -17794,12 +17800,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2248bb46-b485-492c-8935-1109c882f343",
+                     *       "uid": "2eb58a45-5bc0-4e1a-ba90-555f2cff14bc",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:40.091573Z",
+                     *       "created_at": "2026-11-27T13:34:16.429699Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -17925,12 +17931,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2248bb46-b485-492c-8935-1109c882f343",
+                     *       "uid": "2eb58a45-5bc0-4e1a-ba90-555f2cff14bc",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:40.091573Z",
+                     *       "created_at": "2026-11-27T13:34:16.429699Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -17985,14 +17991,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
+                     *           "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:42.197979Z",
+                     *           "created_at": "2026-11-27T13:34:17.862113Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18039,12 +18045,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
+                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.197979Z",
+                     *       "created_at": "2026-11-27T13:34:17.862113Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18105,12 +18111,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
+                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:42.197979Z",
+                     *       "created_at": "2026-11-27T13:34:17.862113Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18237,14 +18243,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84d99a73-5ffd-414e-9917-4ff3fb8add8c",
+                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:42.197979Z",
+                     *       "created_at": "2026-11-27T13:34:17.862113Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18304,7 +18310,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T08:59:47.626080Z"
+                     *           "updated_at": "2026-11-27T13:34:23.449606Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18357,7 +18363,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T08:59:47.626080Z"
+                     *       "updated_at": "2026-11-27T13:34:23.449606Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18402,7 +18408,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T08:59:47.626080Z"
+                     *       "updated_at": "2026-11-27T13:34:23.449606Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18489,7 +18495,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T08:59:47.695917Z"
+                     *       "updated_at": "2026-11-27T13:34:23.570512Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18536,11 +18542,11 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "cluster_id": 3,
+                     *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T08:59:50.659610Z",
-                     *           "duration_seconds": 0.0020765679996657127,
+                     *           "started_at": "2026-11-27T13:34:27.716004Z",
+                     *           "duration_seconds": 0.008213395998609485,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -18674,7 +18680,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T08:59:40.399094Z"
+                     *       "created_at": "2026-11-27T13:34:16.698131Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -18749,10 +18755,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "d33a3a21-bddc-45cb-bdcf-16c8dee696df",
+                     *           "id": "d9b32397-040c-4634-9504-09889ad326de",
                      *           "name": "nightly",
-                     *           "created": "2026-11-27T08:59:40.440006Z",
-                     *           "expiry": "2027-02-25T08:59:40.439691Z",
+                     *           "created": "2026-11-27T13:34:16.742248Z",
+                     *           "expiry": "2027-02-25T13:34:16.741785Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -18807,10 +18813,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d33a3a21-bddc-45cb-bdcf-16c8dee696df",
+                     *       "id": "d9b32397-040c-4634-9504-09889ad326de",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T08:59:40.439691Z",
+                     *       "expiry": "2027-02-25T13:34:16.741785Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -18938,7 +18944,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T08:59:52.245856Z",
+                     *       "since": "2026-11-26T13:34:29.547519Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19044,6 +19050,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "cluster": "default",
+                     *           "kind": "remedies",
+                     *           "workload": {
+                     *             "namespace": "ai-research",
+                     *             "name": "sweep"
+                     *           },
+                     *           "state": "Answered",
+                     *           "reason": "",
+                     *           "message": "",
+                     *           "configuration_generation": null,
+                     *           "tried_at": null,
+                     *           "created_at": "2026-11-27T13:34:25.608275Z",
+                     *           "started_at": "2026-11-27T13:34:25.630046Z",
+                     *           "ended_at": "2026-11-27T13:34:25.688059Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["PaginatedQuestionSummaryList"];
                 };
             };
@@ -19072,6 +19102,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "kind": "remedies",
+                 *       "workload": {
+                 *         "namespace": "ai-research",
+                 *         "name": "sweep"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["QuestionRequestRequest"];
             };
         };
@@ -19081,6 +19120,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "cluster": "default",
+                     *       "kind": "remedies",
+                     *       "workload": {
+                     *         "namespace": "ai-research",
+                     *         "name": "sweep"
+                     *       },
+                     *       "state": "Pending",
+                     *       "reason": "",
+                     *       "message": "",
+                     *       "configuration_generation": null,
+                     *       "tried_at": null,
+                     *       "created_at": "2026-11-27T13:34:25.608275Z",
+                     *       "started_at": null,
+                     *       "ended_at": null,
+                     *       "remedies": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Question"];
                 };
             };
@@ -19115,6 +19174,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "cluster": "default",
+                     *       "kind": "remedies",
+                     *       "workload": {
+                     *         "namespace": "ai-research",
+                     *         "name": "sweep"
+                     *       },
+                     *       "state": "Answered",
+                     *       "reason": "",
+                     *       "message": "",
+                     *       "configuration_generation": null,
+                     *       "tried_at": null,
+                     *       "created_at": "2026-11-27T13:34:25.608275Z",
+                     *       "started_at": "2026-11-27T13:34:25.630046Z",
+                     *       "ended_at": "2026-11-27T13:34:25.688059Z",
+                     *       "remedies": {
+                     *         "state": "HoldsQuota",
+                     *         "trials": 0,
+                     *         "complete": true,
+                     *         "remedies": [],
+                     *         "starts_now": false
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Question"];
                 };
             };
@@ -19189,14 +19274,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
+                     *           "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:41.578019Z",
+                     *           "created_at": "2026-11-27T13:34:17.307786Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19242,12 +19327,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
+                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:41.578019Z",
+                     *       "created_at": "2026-11-27T13:34:17.307786Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19307,12 +19392,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
+                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:41.578019Z",
+                     *       "created_at": "2026-11-27T13:34:17.307786Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19438,14 +19523,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e559974-0c2e-4af8-8c2d-8f764fc2d911",
+                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:41.578019Z",
+                     *       "created_at": "2026-11-27T13:34:17.307786Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19504,7 +19589,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T08:59:37.242268Z"
+                     *           "created_at": "2026-11-27T13:34:10.482058Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19555,7 +19640,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T08:59:39.894910Z"
+                     *       "created_at": "2026-11-27T13:34:16.206659Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19598,7 +19683,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T08:59:39.894910Z"
+                     *       "created_at": "2026-11-27T13:34:16.206659Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19650,7 +19735,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T08:59:39.894910Z"
+                     *       "created_at": "2026-11-27T13:34:16.206659Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19695,10 +19780,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "fc6b6f97-1e95-4de0-87de-61f2ee1048c0",
+                     *           "id": "d721bf7a-1d32-4314-a671-2245bfe8eb2e",
                      *           "name": "laptop",
-                     *           "created": "2026-11-27T08:59:40.265412Z",
-                     *           "expiry": "2027-02-25T08:59:40.265168Z",
+                     *           "created": "2026-11-27T13:34:16.619243Z",
+                     *           "expiry": "2027-02-25T13:34:16.618927Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -19778,12 +19863,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
+                     *           "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T08:59:39.610636Z",
+                     *           "created_at": "2026-11-27T13:34:15.878251Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -19827,12 +19912,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
+                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:39.610636Z",
+                     *       "created_at": "2026-11-27T13:34:15.878251Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -19888,12 +19973,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
+                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T08:59:39.610636Z",
+                     *       "created_at": "2026-11-27T13:34:15.878251Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20015,12 +20100,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8d4b2feb-2dd2-4902-99d3-b1348dfa8af2",
+                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T08:59:39.610636Z",
+                     *       "created_at": "2026-11-27T13:34:15.878251Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20127,8 +20212,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 8,
-                     *           "uid": "185bf982-8fbb-46e8-89b5-e217eb1fa221",
+                     *           "id": 6,
+                     *           "uid": "0e0e65f8-e737-49cd-b51f-5b8438a59614",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20137,10 +20222,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T08:59:50.605164Z",
+                     *           "created_at": "2026-11-27T13:34:27.675388Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T08:59:50.605164Z",
-                     *           "quota_reserved_at": "2026-11-27T08:59:50.659610Z",
+                     *           "queued_at": "2026-11-27T13:34:27.675388Z",
+                     *           "quota_reserved_at": "2026-11-27T13:34:27.716004Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20252,8 +20337,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 5,
-                     *           "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
+                     *           "id": 3,
+                     *           "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20305,8 +20390,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 5,
-                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
+                     *       "id": 3,
+                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20315,11 +20400,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T08:59:48.902299Z",
+                     *       "created_at": "2026-11-27T13:34:24.871503Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
-                     *       "admitted_at": "2026-11-27T08:59:49.354581Z",
+                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "admitted_at": "2026-11-27T13:34:25.524447Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20334,14 +20419,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T08:59:49.354581Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.524447Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20350,7 +20435,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1150.1150.2294",
+                     *       "resource_version": "1080.1080.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20391,7 +20476,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20460,8 +20545,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 8,
-                     *       "uid": "185bf982-8fbb-46e8-89b5-e217eb1fa221",
+                     *       "id": 6,
+                     *       "uid": "0e0e65f8-e737-49cd-b51f-5b8438a59614",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -20470,10 +20555,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:50.605164Z",
+                     *       "created_at": "2026-11-27T13:34:27.675388Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T08:59:50.605164Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:50.659610Z",
+                     *       "queued_at": "2026-11-27T13:34:27.675388Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:27.716004Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20489,14 +20574,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
+                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
+                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20504,8 +20589,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T08:59:53.093623Z",
-                     *       "resource_version": "1174.1166.2332",
+                     *       "deletion_requested_at": "2026-11-27T13:34:30.730685Z",
+                     *       "resource_version": "1120.1100.2200",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -20546,7 +20631,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:50.659610Z"
+                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20628,8 +20713,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 5,
-                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
+                     *       "id": 3,
+                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20638,10 +20723,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:48.902299Z",
+                     *       "created_at": "2026-11-27T13:34:24.871503Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20657,14 +20742,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20673,7 +20758,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1149.1147.2294",
+                     *       "resource_version": "1079.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20714,7 +20799,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20778,8 +20863,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
+                     *       "id": 4,
+                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -20788,10 +20873,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:49.011665Z",
+                     *       "created_at": "2026-11-27T13:34:24.966708Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20807,14 +20892,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20822,8 +20907,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T08:59:50.465909Z",
-                     *       "resource_version": "1163.1147.2294",
+                     *       "deletion_requested_at": "2026-11-27T13:34:27.541731Z",
+                     *       "resource_version": "1097.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20864,7 +20949,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20936,8 +21021,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 14,
-                     *           "at": "2026-11-27T08:59:49.354581Z",
+                     *           "id": 12,
+                     *           "at": "2026-11-27T13:34:25.524447Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -21007,7 +21092,9 @@ export interface operations {
                      *         "admitted": null,
                      *         "overtaken_by": null,
                      *         "ahead": 0
-                     *       }
+                     *       },
+                     *       "question": null,
+                     *       "remedies": null
                      *     }
                      */
                     "application/json": components["schemas"]["ExplainedWorkload"];
@@ -21045,8 +21132,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
+                     *       "id": 4,
+                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21055,10 +21142,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:49.011665Z",
+                     *       "created_at": "2026-11-27T13:34:24.966708Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21074,14 +21161,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21090,7 +21177,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1156.1147.2294",
+                     *       "resource_version": "1090.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21131,7 +21218,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21346,8 +21433,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
+                     *       "id": 4,
+                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21356,10 +21443,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:49.011665Z",
+                     *       "created_at": "2026-11-27T13:34:24.966708Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21375,14 +21462,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21391,7 +21478,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1151.1147.2294",
+                     *       "resource_version": "1085.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21432,7 +21519,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21496,8 +21583,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "e14e8ab4-3b14-40a2-8cbe-84f43c6bb7e1",
+                     *       "id": 4,
+                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21506,10 +21593,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T08:59:49.011665Z",
+                     *       "created_at": "2026-11-27T13:34:24.966708Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T08:59:49.011665Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
+                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21525,14 +21612,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21541,7 +21628,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1158.1147.2294",
+                     *       "resource_version": "1092.1077.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21582,7 +21669,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21646,8 +21733,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 5,
-                     *       "uid": "9ad6df36-4de9-4c2a-a83a-83183a4261ce",
+                     *       "id": 3,
+                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21656,11 +21743,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T08:59:48.902299Z",
+                     *       "created_at": "2026-11-27T13:34:24.871503Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T08:59:48.902299Z",
-                     *       "quota_reserved_at": "2026-11-27T08:59:49.056595Z",
-                     *       "admitted_at": "2026-11-27T08:59:49.354581Z",
+                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
+                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "admitted_at": "2026-11-27T13:34:25.524447Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21675,14 +21762,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T08:59:49.056595Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T08:59:49.354581Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.524447Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21691,7 +21778,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1153.1150.2294",
+                     *       "resource_version": "1087.1080.2154",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21732,7 +21819,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T08:59:49.292133Z"
+                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
                      *         }
                      *       ],
                      *       "devices": [
