@@ -27,7 +27,7 @@ class RemedySerializer(serializers.Serializer[Any]):
     """One change that would start the workload at once, tried with cycles; the next smaller change would not."""
 
     kind = serializers.ChoiceField(REMEDY_KINDS)
-    field = serializers.CharField(help_text="The field that changes: count, requests, queueName, nominalQuota ...")  # type: ignore[assignment]  # a field of that name, as DRF allows
+    field = serializers.CharField(help_text="The field that changes: count, requests, queueName, nominalQuota ...")
     subject = serializers.CharField(allow_blank=True, help_text="The object that changes, where it is one.")
     before = serializers.DictField(child=serializers.JSONField(), help_text="By resource, or under an empty name.")
     after = serializers.DictField(child=serializers.JSONField(), help_text="The same, with the change.")

@@ -302,7 +302,7 @@ async def test_many_tabs_share_one_feed(people: dict[str, User], streams: list[S
 async def test_the_end_of_a_question_reaches_its_user_on_the_streams_of_its_cluster(
     people: dict[str, User], streams: list[Stream]
 ) -> None:
-    alice, bob = (Stream(OURS, await database_sync_to_async(session_of)(people[name])) for name in ("alice", "bob"))
+    alice, bob = [Stream(OURS, await database_sync_to_async(session_of)(people[name])) for name in ("alice", "bob")]
     for stream in (alice, bob):
         streams.append(stream)
         await stream.open()

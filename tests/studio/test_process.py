@@ -102,6 +102,12 @@ def ended(question: Question) -> Question:
     return question
 
 
+def starts_now(question: Question) -> bool:
+    answer = ended(question).answer
+    assert answer is not None
+    return bool(answer["starts_now"])
+
+
 def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -132,9 +138,9 @@ def test_the_answer_is_that_of_the_rules_on_the_same_rows(studios: Studios, clus
 
 def test_each_answer_is_of_the_rows_as_they_are_then(studios: Studios, cluster: Cluster) -> None:
     studios.start_studio()
-    assert ended(ask(cluster)).answer["starts_now"] is False
+    assert starts_now(ask(cluster)) is False
     Workload.objects.filter(name="a").delete()
-    assert ended(ask(cluster)).answer["starts_now"] is True
+    assert starts_now(ask(cluster)) is True
     gone = ended(ask(cluster, "none"))
     assert (gone.state, gone.reason, gone.answer) == ("Failed", "NotFound", None)
 
@@ -163,7 +169,9 @@ def test_a_child_at_its_time_limit_tells_what_it_found(studios: Studios, slow_cl
 
 
 def test_a_child_has_no_connection_of_the_studio(studios: Studios, slow_cluster: Cluster) -> None:
-    child = in_a_question(studios.start_studio() if ask(slow_cluster, "slow") else 0)
+    pid = studios.start_studio()
+    ask(slow_cluster, "slow")
+    child = in_a_question(pid)
     opened = [path.readlink().name for path in Path(f"/proc/{child}/fd").iterdir()]
     assert opened
     assert not [name for name in opened if name.startswith("socket:")]
