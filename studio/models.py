@@ -14,7 +14,7 @@ class QuestionKind(StrEnum):
     """The kind of a question, which says what its inputs are."""
 
     REMEDIES = "remedies"
-    """What would start a waiting workload. Inputs: `namespace` and `name`."""
+    """Changes that would start a waiting workload. Inputs: `namespace` and `name`."""
 
 
 class QuestionState(StrEnum):
