@@ -72,6 +72,18 @@ export const SCENES: readonly Scene[] = [
       await page.getByRole("toolbar").getByRole("button", { name: "Cancel" }).click();
     },
   },
+  {
+    name: "beside",
+    path: "/workloads?state=Pending",
+    steps: async (page) => {
+      await page.getByRole("row").nth(2).getByRole("cell").last().click();
+      await page
+        .getByRole("dialog")
+        .or(page.getByRole("heading", { level: 2 }))
+        .first()
+        .waitFor();
+    },
+  },
   { name: "groups", path: "/workloads?group=cluster_queue", steps: async () => {} },
   {
     name: "priority",

@@ -17,7 +17,7 @@ import { parseDecisionFilters } from "@/lib/url/decision-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
 import { parseReportFilters } from "@/lib/url/report-filters";
-import { parseWorkloadFilters, parseWorkloadView } from "@/lib/url/workload-filters";
+import { parseOpened, parseWorkloadFilters, parseWorkloadView } from "@/lib/url/workload-filters";
 import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
 import { RouteNotFound } from "@/routes/route-not-found";
@@ -77,6 +77,7 @@ const workloadsRoute = createRoute({
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseWorkloadFilters(search),
     ...parseWorkloadView(search),
+    ...parseOpened(search),
   }),
   component: lazyRouteComponent(() => import("@/routes/workloads"), "WorkloadsRoute"),
 });

@@ -175,3 +175,19 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     dialog.get_by_role("button", name="Submit", exact=True).click()
     page.get_by_role("alert").get_by_role("link", name=re.compile("by-form-")).click()
     expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
+
+
+def test_a_row_opens_beside_the_list_and_the_address_keeps_it(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("beside", memory_mib=90_000, cores_percent=100)
+    log_in("admin")
+    page.goto(f"/workloads?search={name}")
+    page.get_by_role("row", name=name).get_by_role("cell").last.click()
+    expect(page).to_have_url(re.compile("open="))
+    panel = page.get_by_role("dialog")
+    expect(panel).to_contain_text("It waits for 1 GPU")
+    expect(page.get_by_role("row", name=name)).to_be_visible()
+    page.reload()
+    panel.get_by_role("link", name="Full page").click()
+    expect(page).to_have_url(re.compile(f"/workloads/ai-research/{name}$"))

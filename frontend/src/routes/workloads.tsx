@@ -1,7 +1,12 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { WorkloadsPage } from "@/features/workloads/list/workloads-page";
 import { isTyping } from "@/lib/url/typing";
-import { parseWorkloadFilters, parseWorkloadView, type WorkloadSearch } from "@/lib/url/workload-filters";
+import {
+  parseOpened,
+  parseWorkloadFilters,
+  parseWorkloadView,
+  type WorkloadSearch,
+} from "@/lib/url/workload-filters";
 
 const route = getRouteApi("/app/workloads");
 
@@ -16,6 +21,8 @@ export function WorkloadsRoute() {
     <WorkloadsPage
       filters={filters}
       view={view}
+      opened={parseOpened({ ...search }).open}
+      onOpened={(open) => go({ ...filters, ...view, ...(open === undefined ? {} : { open }) })}
       onFilter={(changed) => go({ ...changed, ...view })}
       onView={(changed) => go({ ...filters, ...changed })}
       onDrill={(changed, inside) => go({ ...changed, ...inside })}

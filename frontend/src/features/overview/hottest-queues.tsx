@@ -19,7 +19,7 @@ export function HottestQueues() {
   const hottest = useMemo(() => (queues === undefined ? null : hottestQueues(queues, MOST)), [queues]);
   return (
     <Panel
-      title={t`Queues with the most pending workloads`}
+      title={t`Queues by pending workloads`}
       aside={
         <TextLink to="/queues" fz="sm">
           <Trans>All queues</Trans>

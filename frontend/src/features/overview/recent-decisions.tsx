@@ -68,7 +68,7 @@ function DecisionRow({ decision }: { decision: Decision }) {
       >
         <MiddleEllipsis text={`${namespace}/${name}`} />
       </TextLink>
-      <Text fz="xs" truncate flex={1} component="span">
+      <Text fz="xs" truncate flex={1} component="span" visibleFrom="sm">
         <DecisionWhy decision={decision} />
       </Text>
       <Text fz="xs" c="var(--kw-muted)" ml="auto" style={{ whiteSpace: "nowrap" }}>

@@ -3,6 +3,7 @@ import {
   countFilters,
   drillInto,
   filterQuery,
+  parseOpened,
   parseWorkloadFilters,
   parseWorkloadView,
 } from "./workload-filters";
@@ -62,4 +63,13 @@ it("opens a group as the filters that it stands for", () => {
   expect(drillInto({ label: "tier=1" }, "label:team", "vision")).toEqual({ label: "tier=1,team=vision" });
   expect(drillInto({}, "label:team", "")).toEqual({ label: "!team" });
   expect(drillInto({}, "node", "")).toBeUndefined();
+});
+
+it("opens a workload beside the list by its namespace and name", () => {
+  expect(parseOpened({ open: "team/train-1" })).toEqual({ open: "team/train-1" });
+  expect([parseOpened({ open: "train-1" }), parseOpened({ open: "a/b/c" }), parseOpened({})]).toEqual([
+    {},
+    {},
+    {},
+  ]);
 });

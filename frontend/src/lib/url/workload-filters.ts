@@ -116,7 +116,16 @@ export interface WorkloadView {
   widths?: string;
 }
 
-export type WorkloadSearch = WorkloadFilters & WorkloadView;
+export type WorkloadSearch = WorkloadFilters & WorkloadView & OpenedWorkload;
+
+export interface OpenedWorkload {
+  /** The workload that stands beside the list, as namespace/name. */
+  open?: string;
+}
+
+export function parseOpened({ open }: Record<string, unknown>): OpenedWorkload {
+  return typeof open === "string" && /^[^/]+\/[^/]+$/.test(open) ? { open } : {};
+}
 
 export function parseWorkloadView(search: Record<string, unknown>): WorkloadView {
   const { sort, hide, columns, widths } = parseTexts(search, ["sort", "hide", "columns", "widths"]);

@@ -2,10 +2,10 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { lazy, Suspense, useMemo } from "react";
 import { useCluster, useClusterOf, useInCluster, useIsSeveral } from "@/api/cluster";
 import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
@@ -27,17 +27,33 @@ import { ViewBar } from "./view-bar";
 import { columnsWith, hiddenColumns } from "./workload-columns";
 import { WorkloadGroups } from "./workload-groups";
 
+const WorkloadPanel = lazy(async () => ({
+  default: (await import("./workload-panel")).WorkloadPanel,
+}));
+
 export interface WorkloadsPageProps {
   filters: WorkloadFilters;
   view: WorkloadView;
+  /** The workload that stands beside the list, as namespace/name. */
+  opened: string | undefined;
+  onOpened: (open: string | undefined) => void;
   onFilter: (filters: WorkloadFilters) => void;
   onView: (view: WorkloadView) => void;
   /** Both at once: into a group. */
   onDrill: (filters: WorkloadFilters, view: WorkloadView) => void;
 }
 
-export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: WorkloadsPageProps) {
+export function WorkloadsPage({
+  filters,
+  view,
+  opened,
+  onOpened,
+  onFilter,
+  onView,
+  onDrill,
+}: WorkloadsPageProps) {
   const mayWrite = useMayWrite();
+  const several = useIsSeveral();
   const [submitting, submit] = useDisclosure(false);
   return (
     <>
@@ -62,7 +78,13 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
         }
       />
       {view.group === undefined ? (
-        <WorkloadTable filters={filters} view={view} onView={onView} onClear={() => onFilter({})} />
+        <WorkloadTable
+          filters={filters}
+          view={view}
+          onView={onView}
+          onOpened={onOpened}
+          onClear={() => onFilter({})}
+        />
       ) : (
         <WorkloadGroups
           by={view.group}
@@ -73,9 +95,22 @@ export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: Work
           }}
         />
       )}
+      {opened !== undefined && !several && (
+        <Suspense>
+          <WorkloadPanel reference={referenceOf(opened)} onClose={() => onOpened(undefined)} />
+        </Suspense>
+      )}
       <SubmitModal opened={submitting} onClose={submit.close} />
     </>
   );
+}
+
+/** On a narrower screen a panel would cover the list: there, and of several clusters, a row leads to its page. */
+const ROOM_BESIDE = "(min-width: 62em)";
+
+function referenceOf(opened: string) {
+  const [namespace = "", name = ""] = opened.split("/");
+  return { namespace, name };
 }
 
 const clusterOfRow = ({ cluster }: Workload) => cluster;
@@ -88,14 +123,17 @@ function useMayWrite(): boolean {
   return !several && maySubmitSomewhere(session) && !isMirrored(session, cluster);
 }
 
-interface WorkloadTableProps extends Pick<WorkloadsPageProps, "filters" | "view" | "onView"> {
+interface WorkloadTableProps extends Pick<WorkloadsPageProps, "filters" | "view" | "onView" | "onOpened"> {
   onClear: () => void;
 }
 
-function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
+function WorkloadTable({ filters, view, onView, onOpened, onClear }: WorkloadTableProps) {
   const cluster = useCluster();
   const navigate = useNavigate();
   const inCluster = useInCluster();
+  const wide = useMediaQuery(ROOM_BESIDE, undefined, { getInitialValueInEffect: false }) ?? false;
+  const several = useIsSeveral();
+  const beside = wide && !several;
   const added = useMemo(() => parseColumns(view.columns), [view.columns]);
   const columns = useMemo(() => columnsWith(added), [added]);
   const widths = useMemo(() => parseWidths(view.widths), [view.widths]);
@@ -114,13 +152,15 @@ function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
         columns={columns}
         rowKey={(row) => row.uid}
         selection={mayWrite ? { keys: selection.chosen, onChange: selection.choose } : undefined}
-        onOpen={({ cluster: home, namespace, name }) =>
-          void navigate({
-            to: "/workloads/$namespace/$name",
-            params: { namespace, name },
-            ...inCluster({ cluster: home }),
-          })
-        }
+        onOpen={({ cluster: home, namespace, name }) => {
+          if (beside) onOpened(`${namespace}/${name}`);
+          else
+            void navigate({
+              to: "/workloads/$namespace/$name",
+              params: { namespace, name },
+              ...inCluster({ cluster: home }),
+            });
+        }}
         clusterOf={useClusterOf(clusterOfRow)}
         hidden={hidden}
         widths={widths}

@@ -55,6 +55,13 @@ export function StateOfWorkload({ workload, candidates }: StateOfWorkloadProps) 
   );
 }
 
+/** The card alone, where there is no room for the tables. */
+export function StateCard({ workload }: { workload: WorkloadDetail }) {
+  const waits = workload.status === "Pending";
+  const found = useQuery({ ...explanationQuery(useCluster(), workload), enabled: waits });
+  return <Banner workload={workload} explanation={waits ? found.data : undefined} />;
+}
+
 /** The flavors that have quota for it, and whose nodes have no room. */
 function flavorsWithoutRoom(explanation: ExplainedWorkload | undefined): string[] {
   const found = explanation?.flavors.filter(({ rule, nodes }) => isOfNodes(rule) && nodes !== null);
