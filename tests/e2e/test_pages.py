@@ -151,7 +151,7 @@ def test_a_chart_is_zoomed_by_drawing_and_leads_to_a_minutes_decisions(
     page.mouse.move(box["x"] + 0.8 * box["width"], middle, steps=5)
     page.mouse.up()
     expect(page).to_have_url(re.compile(r"since=.*&until="))
-    page.get_by_role("button", name=re.compile("^Take off")).click()
+    page.get_by_role("button", name=re.compile("^Remove ")).click()
     expect(page).not_to_have_url(re.compile("since="))
 
     lines.click(position={"x": box["width"] / 2, "y": box["height"] / 2})

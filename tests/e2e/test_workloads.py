@@ -48,7 +48,7 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     told = page.get_by_role("alert").filter(has_text="2 workloads")
     told.get_by_role("button", name="Undo").click()
     expect(rows(page).filter(has_text=waiting)).to_contain_text("Pending")
-    page.get_by_role("button", name="Take off Submitted: Last hour").click()
+    page.get_by_role("button", name="Remove Submitted: Last hour").click()
     expect(page).not_to_have_url(re.compile("last="))
 
 

@@ -21,7 +21,7 @@ test("instances are in the order of their places", () => {
 test("the drawing says who holds which memory slices, and what is free", async () => {
   await renderPart(<MigPlacement device={{ mig_places: 8, slices } as LiveDevice} />);
   const words =
-    "3g.20gb on memory slices 0 to 3: ai/train; 1g.5gb on memory slice 5: occupied; 3 memory slices free";
+    "3g.20gb on memory slices 0 to 3: ai/train; 1g.5gb on memory slice 5: in use; 3 memory slices free";
   expect(screen.getByRole("img", { name: words })).toBeDefined();
   expect(screen.getByTitle("3g.20gb on memory slices 0 to 3: ai/train").textContent).toBe("3g.20gb");
   expect(screen.getByTitle("Memory slice 7: free")).toBeDefined();
