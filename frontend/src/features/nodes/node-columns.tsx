@@ -1,6 +1,6 @@
 /** The columns of the list of nodes. */
 import { t } from "@lingui/core/macro";
-import { Group } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { BadgeDot } from "@/components/badge-dot";
 import { AmountMeter } from "@/components/figures/amount-meter";
 import { FlavorLink, NodeLink } from "@/components/object-links";
@@ -84,10 +84,15 @@ export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
     header: () => t`Flavors`,
     meta: { width: "14%", hideBelow: 1240 },
     cell: ({ row: { original } }) => (
-      <Group gap={8} wrap="nowrap">
-        {original.node.flavors.map((name) => (
+      <Group gap={8} wrap="nowrap" title={original.node.flavors.join(", ")}>
+        {original.node.flavors.slice(0, 1).map((name) => (
           <FlavorLink key={name} name={name} inRow />
         ))}
+        {original.node.flavors.length > 1 && (
+          <Text component="span" fz="xs" c="var(--kw-muted)">
+            +{original.node.flavors.length - 1}
+          </Text>
+        )}
       </Group>
     ),
   },

@@ -38,6 +38,7 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
       ) : (
         <Stack data-live>
           <Facts uuid={uuid ?? ""} device={device} />
+          <CordonButtons target={{ device: uuid ?? "" }} name={title} state={cordonState(device)} />
           <Use
             device={device}
             of="memory_mib"
@@ -53,11 +54,10 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             total={device.cores_percent}
             own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
           />
+          <DeviceUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <DeviceFacts uuid={uuid ?? ""} device={device} />
           <MigPlacement device={device} />
-          <DeviceUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
-          <CordonButtons target={{ device: uuid ?? "" }} name={title} state={cordonState(device)} />
         </Stack>
       )}
     </Drawer>
