@@ -131,11 +131,12 @@ def apply_documents(
     try:
         with transaction.atomic():
             lock_applies(cluster, against_decisions=prune)
+            objects, came = _without_existing(cluster, objects)
             _check_tree(access, cluster, objects)
             applied = _Call(cluster, actor, applied_set, now).store(objects)
             _check_tree(access, cluster, objects)
             if prune:
-                kept = {(done.kind, _key(done)) for done in applied} | left
+                kept = {(done.kind, _key(done)) for done in applied} | left | came
                 applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
             finish_deletions(cluster)
             transaction.set_rollback(dry_run)
