@@ -118,19 +118,33 @@ def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: T
     starts: dict[str, str] = {}
     preempted: dict[str, str] = {}
     complete = True
+
+    def runs(job: str) -> bool:
+        """Whether it is the parent of variants and runs already, so that another of these is a migration."""
+        found = world.workload(job)
+        return found is not None and found.admission is not None and not found.is_charged
+
     for result in run_until_idle(world, now):
         for admission in result.admissions:
-            if not admission.second_pass:
-                starts[admission.workload] = admission.cluster_queue
+            job = _job(world, admission.workload)
+            if not admission.second_pass and not runs(job):
+                starts[job] = admission.cluster_queue
         for victim in result.preemptions:
-            if starts.pop(victim.workload, None) is None:
-                preempted[victim.workload] = victim.cluster_queue
+            job = _job(world, victim.workload)
+            if starts.pop(job, None) is None:
+                preempted[job] = victim.cluster_queue
         for key in [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]:
             world.release_workload(key, now)
         if not go_on():
             complete = False
             break
     return Outlook({}, {}, starts, preempted, stopped, complete)
+
+
+def _job(world: World, key: str) -> str:
+    """The workload that a variant (concurrent admission) stands for; of others themselves."""
+    found = world.workload(key)
+    return found.parent or key if found is not None else key
 
 
 def _loads(world: World) -> Iterator[tuple[Place, Load]]:

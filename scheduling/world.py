@@ -304,6 +304,16 @@ class World:
         if check is not None:
             self.set_admission_check(replace(check, active=active))
 
+    def has_topology(self, flavor: str) -> bool:
+        """Whether the flavor has a topology."""
+        known = self._state.flavors.get(flavor)
+        return known is not None and known.topology_name is not None
+
+    def places_all_pods_in(self, flavor: str) -> bool:
+        """Whether pods without devices get nodes from us in this flavor."""
+        known = self._state.flavors.get(flavor)
+        return self._state.places_all_pods and known is not None and not known.quota_only
+
     def hands_over(self, cluster_queue: str) -> bool:
         """Return whether the ClusterQueue's workloads run in other clusters (MultiKueue), so that none is placed
         here."""
@@ -670,8 +680,38 @@ class World:
         """Return the usage of a device by our own slices: slots, MiB, percent of cores."""
         return self._state.fleet.decided_usage(node, uuid)
 
+    def _variants_of(self, key: str) -> list[str]:
+        """The variants of a workload that waits in no queue itself (concurrent admission)."""
+        state = self._state
+        info = state.workloads[key]
+        if info.queue_state is not QueueState.NOWHERE or info.workload.parent:
+            return []
+        siblings = state.by_local_queue.get(info.queue_key, ())
+        return [each for each in siblings if state.workloads[each].workload.parent == key]
+
     def explain(self, key: str) -> Explanation:
-        """Explain as data why a workload waits. Raises KeyError for an unknown workload."""
+        """Explain as data why a workload waits, by its variants if it has some. Raises KeyError for an unknown one."""
         self._refresh()
-        self._records.update(key)
-        return explain(self._state, self._parts, key)
+        variants = self._variants_of(key)
+        for each in (key, *variants):
+            self._records.update(each)
+        queue = None if variants else self._queue_of_parent(key)
+        if queue is None:
+            return explain(self._state, self._parts, key, variants)
+        point = self.savepoint()  # as if it had been queued: it has no variants yet
+        try:
+            self.set_cluster_queue(replace(queue, concurrent_admission=None))
+            self.set_workload(self._state.workloads[key].current(), self._state.now)
+            self._refresh()
+            return explain(self._state, self._parts, key)
+        finally:
+            self.undo(point)
+
+    def _queue_of_parent(self, key: str) -> ClusterQueue | None:
+        """The ClusterQueue of a workload that is to wait as its variants and has none yet."""
+        info = self._state.workloads[key]
+        local_queue = self._state.local_queues.get(info.queue_key)
+        found = self._state.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None
+        if found is None or found.spec.concurrent_admission is None or info.queue_state is not QueueState.NOWHERE:
+            return None
+        return None if info.workload.parent or info.workload.admission is not None else found.spec

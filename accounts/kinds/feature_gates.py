@@ -17,6 +17,7 @@ COUNTERS_INTEGRATED: Final = "KueueDRAIntegrationPartitionableDevices"
 
 ADMISSION_FAIR_SHARING: Final = "AdmissionFairSharing"
 ADMISSION_GATED_BY: Final = "AdmissionGatedBy"
+CONCURRENT_ADMISSION: Final = "ConcurrentAdmission"
 CUSTOM_METRIC_LABELS: Final = "CustomMetricLabels"
 DEFAULT_PRIORITY_CLASS: Final = "WorkloadPriorityClassDefaulting"
 DISPATCH_IN_ORDER: Final = "MultiKueueIncrementalDispatcherRespectConfigOrder"
@@ -79,9 +80,8 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
         ),
         off=(
-            BALANCED_PLACEMENT, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY, FAILURE_RECOVERY,
-            MANAGER_QUOTA_AUTOMATION, PRIORITY_BOOST,
-            SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
+            BALANCED_PLACEMENT, CONCURRENT_ADMISSION, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY,
+            FAILURE_RECOVERY, MANAGER_QUOTA_AUTOMATION, PRIORITY_BOOST, SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
         ),
     ),
     **_gates(
@@ -119,7 +119,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             "TASAssignmentsEncodingByHostnamePrefix", "TASCacheNodeMatchResults", "TASCacheTopologyTree",
             "TASCachingRemainingResources", "VectorizedResourceRequests",
         ),
-        off=("ConcurrentAdmission", "WorkloadRequestUseMergePatch"),
+        off=("WorkloadRequestUseMergePatch",),
     ),
 }  # fmt: skip
 

@@ -28,6 +28,7 @@ def _quota(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         WHERE workload.cluster_id = %s AND workload.status <> 'Finished'
             AND ((workload.quota_reserved_at IS NOT NULL) <> (pod_set.admitted_count IS NOT NULL)
                 OR workload.quota_reserved_at IS NOT NULL
+                    AND NOT workload.has_variants
                     AND pod_set.flavors <> '{}' AND pod_set.resource_usage = '{}' AND pod_set.admitted_count > 0)
         ORDER BY workload.id, pod_set.position
         """,

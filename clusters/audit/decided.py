@@ -38,6 +38,7 @@ _HELD: Final = """
         ORDER BY admission.id DESC LIMIT 1
     ) AS decision ON true
     WHERE workload.cluster_id = %s AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL
+        AND NOT workload.has_variants
     ORDER BY workload.id
 """
 

@@ -87,8 +87,10 @@ def _ordered(value: Any) -> Any:
 
 
 def _workloads(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A variant (concurrent admission) is there by its name alone: applied elsewhere, it would be a job of its own."""
+    jobs = {} if "name" in filters else {"parent_name": ""}
     rows = (
-        Workload.objects.filter(cluster=cluster, **filters)
+        Workload.objects.filter(cluster=cluster, **jobs, **filters)
         .select_related("job")
         .prefetch_related("pod_sets")
         .order_by("namespace", "name")

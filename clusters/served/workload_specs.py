@@ -88,7 +88,10 @@ def spec_in(spec: Mapping[str, Any], api_version: str) -> JsonObject:
 
 def status_in(status: JsonObject, api_version: str) -> JsonObject:
     """The status of v1beta2 in that version, which lists the domains of a topology one by one."""
-    if not api_version.endswith("/v1beta1") or "admission" not in status:
+    if not api_version.endswith("/v1beta1"):
+        return status
+    status = {key: value for key, value in status.items() if key != "preemptionGates"}
+    if "admission" not in status:
         return status
     admission = status["admission"]
     assigned = [_plain(each) for each in admission["podSetAssignments"]]

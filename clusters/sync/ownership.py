@@ -65,6 +65,14 @@ def controller_uid(obj: JsonObject) -> str:
     return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 
 
+def parent_workload(workload: JsonObject) -> str:
+    """The name of the Workload of which this one is a variant, its owner (concurrent admission); else empty."""
+    for owner in workload["metadata"].get("ownerReferences") or ():
+        if owner.get("kind") == "Workload" and str(owner.get("apiVersion")).startswith("kueue.x-k8s.io/"):
+            return str(owner["name"])
+    return ""
+
+
 def owner_uids(workload: JsonObject) -> tuple[str, ...]:
     """The uids of the jobs or pods that a Workload object stands for: its owners, and the job that its label names."""
     metadata = workload["metadata"]

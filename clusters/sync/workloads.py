@@ -13,7 +13,7 @@ from django.db import DataError, transaction
 from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
-from clusters.sync.ownership import Ownership, owner_uids
+from clusters.sync.ownership import Ownership, owner_uids, parent_workload
 from clusters.sync.present import name_key, present, uid_of
 from queues.manifests.workload_object import read_workload
 from queues.manifests.workload_status import read_workload_status
@@ -101,6 +101,7 @@ class WorkloadSync:
             state,
             tuple(uuid.UUID(owner) for owner in owners),
             _moment(metadata.get("deletionTimestamp")),
+            parent_workload(obj),
         )
 
     def _store(self, read: Sequence[tuple[JsonObject, MirroredWorkload]]) -> None:

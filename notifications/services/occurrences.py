@@ -60,7 +60,9 @@ class Look:
 
     def own_workloads(self) -> QuerySet[Workload]:
         """The user's workloads, where they may still look."""
-        found = Workload.objects.filter(cluster=self.cluster, submitted_by=self.rule.user.get_username())
+        found = Workload.objects.filter(
+            cluster=self.cluster, submitted_by=self.rule.user.get_username(), parent_name=""
+        )
         namespaces = self.access.visible_namespaces()
         found = found if namespaces is None else found.filter(namespace__in=namespaces)
         return found.filter(cluster_queue_name=self.rule.cluster_queue) if self.rule.cluster_queue else found
@@ -104,7 +106,7 @@ def _of_workload(workload: Workload, at: datetime | None, verb: str, message: st
 def _starved(look: Look) -> Iterator[Occurrence]:
     visibility = visibility_of(look.access, look.cluster)
     named = Q(cluster_queue_name=look.rule.cluster_queue) if look.rule.cluster_queue else ~Q(cluster_queue_name="")
-    here = Workload.objects.filter(named, cluster=look.cluster)
+    here = Workload.objects.filter(named, cluster=look.cluster, parent_name="")
     waiting = (
         here.filter(status=WorkloadStatus.PENDING, active=True)
         .values(queue=F("cluster_queue_name"))

@@ -71,6 +71,10 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         method="with_names",
         help_text=f"These, each as `namespace/name`, with commas between them; at most {MAX_NAMES}.",
     )
+    variants_of = filters.CharFilter(
+        method="with_parent",
+        help_text="The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants.",
+    )
     search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
     node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
     resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
@@ -107,6 +111,18 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         for namespace, names in by_namespace.items():
             found |= Q(namespace=namespace, name__in=names)
         return workloads.filter(found)
+
+    def filter_queryset(self, queryset: QuerySet[Workload]) -> QuerySet[Workload]:
+        """Variants pursue the flavors of a workload that is in the list itself: they are there only if asked for."""
+        found: QuerySet[Workload] = super().filter_queryset(queryset)
+        return found if self.form.cleaned_data.get("variants_of") else found.filter(parent_name="")
+
+    def with_parent(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """The variants of a workload."""
+        namespace, slash, rest = value.partition("/")
+        if not (namespace and slash and rest):
+            raise ValidationError({name: f"{value!r} is not the name of a workload. Write namespace/name."})
+        return workloads.filter(namespace=namespace, parent_name=rest)
 
     def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
         """The workloads whose `namespace/name` contains the text."""

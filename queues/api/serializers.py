@@ -122,12 +122,29 @@ class WorkloadSerializer(Shape):
     finished_at = serializers.DateTimeField(allow_null=True)
     requeue_at = serializers.DateTimeField(allow_null=True)
     owner = OwnerSerializer(allow_null=True)
+    variant_of = serializers.CharField(
+        help_text="The name of the workload for which it pursues a flavor (concurrent admission); empty for a job."
+    )
     pod_sets = PodSetSerializer(many=True)
     annotations = serializers.DictField(
         child=serializers.CharField(),
         required=False,
         help_text="In a list, the ones that `?annotations=` names.",
     )
+
+
+class VariantSerializer(Shape):
+    """A variant of a workload: it pursues one flavor (concurrent admission)."""
+
+    name = serializers.CharField()
+    flavor = serializers.CharField()
+    status = serializers.ChoiceField(WORKLOAD_STATUSES)
+    state = serializers.ChoiceField(WORKLOAD_STATES)
+    active = serializers.BooleanField(help_text="False: it does not try, as a variant that is preferred has quota.")
+    reason = serializers.CharField(help_text="Why it waits or ended; stable.")
+    message = serializers.CharField(help_text="The same as a sentence.")
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    gate_opened_at = serializers.DateTimeField(allow_null=True, help_text="Since when it may preempt; null: not.")
 
 
 class WorkloadDetailSerializer(WorkloadSerializer):
@@ -137,6 +154,7 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     conditions = ConditionSerializer(many=True)
     admission_checks = AdmissionCheckStateSerializer(many=True)
     devices = HeldSliceSerializer(many=True)
+    variants = VariantSerializer(many=True, help_text="Of a concurrentAdmissionPolicy; the preferred flavor first.")
     requeue_count = serializers.IntegerField()
     eviction_counts = serializers.JSONField()
     unhealthy_nodes = serializers.JSONField()

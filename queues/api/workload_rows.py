@@ -6,6 +6,7 @@ from typing import Any, Final
 from django.db.models import F, QuerySet
 
 from queues.api.label_selector import label_text
+from queues.manifests.kueue_keys import ALLOWED_FLAVORS
 from queues.manifests.translated_condition import translated_condition
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time, workload_state, workload_version
@@ -15,7 +16,7 @@ from scheduling.model.quantity import format_amounts
 _WORKLOAD_FIELDS: Final = (
     "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",
     "state", "queued_at", "quota_reserved_at", "admitted_at", "evicted_at", "finished_at", "requeue_at", "submitted_by",
-    "never_preempt", "maximum_execution_seconds", "labels",
+    "never_preempt", "maximum_execution_seconds", "labels", "parent_name",
 )  # fmt: skip
 _POD_SET_FIELDS: Final = (
     "workload_id", "name", "count", "min_count", "requests", "admitted_count", "flavors", "resource_usage",
@@ -23,7 +24,7 @@ _POD_SET_FIELDS: Final = (
 )  # fmt: skip
 _DETAIL_FIELDS: Final = (
     "annotations", "conditions", "admission_check_states", "requeue_count", "eviction_counts", "unhealthy_nodes",
-    "push_error", "generation", "deletion_requested_at",
+    "push_error", "generation", "deletion_requested_at", "has_variants",
 )  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def workloads_json(
         pod_sets[pod_set.pop("workload_id")].append(_pod_set_json(pod_set))
     for row in rows:
         kind, name = row.pop("job_kind"), row.pop("job_name")
-        row["cluster"] = row.pop("cluster_name")
+        row["cluster"], row["variant_of"] = row.pop("cluster_name"), row.pop("parent_name")
         row["owner"] = {"kind": kind, "name": name} if kind else None
         row["pod_sets"] = pod_sets[row["id"]]
         row["message"] = readers[row["cluster"]].message(row["message"])
@@ -69,7 +70,7 @@ def workloads_json(
 
 
 def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
-    """One workload with its conditions and the device slices that it holds: two queries more."""
+    """One workload with its conditions and the device slices that it holds: two queries more, and one for variants."""
     [body] = workloads_json([row], {row["cluster_name"]: reader})
     translated = translated_condition(body["annotations"], body["created_at"])
     conditions = [*reader.conditions(body["conditions"]), *([translated] if translated else [])]
@@ -91,7 +92,20 @@ def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
     )
     for device in body["devices"]:
         device["node"] = device.pop("node_name")
+    body["variants"] = _variants_json(body, reader) if body.pop("has_variants") else []
     return body
+
+
+def _variants_json(body: Mapping[str, Any], reader: Reader) -> list[dict[str, Any]]:
+    """Why each variant waits, or that it runs, the preferred flavor first."""
+    cluster = Workload.objects.filter(pk=body["id"]).values("cluster_id")
+    rows = Workload.objects.filter(cluster_id__in=cluster, namespace=body["namespace"], parent_name=body["name"])
+    found = rows.annotate(flavor=label_text("annotations", ALLOWED_FLAVORS), state=workload_state())
+    columns = ("name", "flavor", "status", "state", "active", "reason", "message", "admitted_at", "gate_opened_at")
+    variants = list(found.order_by("created_at", "pk").values(*columns))
+    for variant in variants:
+        variant["message"] = reader.message(variant["message"])
+    return variants
 
 
 def condition_json(condition: Mapping[str, Any]) -> dict[str, Any]:

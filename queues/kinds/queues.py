@@ -1,6 +1,5 @@
 """Cohort, ClusterQueue and LocalQueue."""
 
-from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
@@ -20,6 +19,7 @@ from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
+    MigrationMode,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
     SharingPolicy,
@@ -133,19 +133,12 @@ COHORT: Final = Kind(
 )
 
 
-class MigrationMode(StrEnum):
-    """How a workload that several flavors admit at once settles on one."""
-
-    TRY_PREFERRED_FLAVORS = "TryPreferredFlavors"
-    RETAIN_FIRST_ADMISSION = "RetainFirstAdmission"
-
-
 _MAX_CONCURRENT_FLAVORS: Final = 16
 
 
 class ConcurrentAdmission(FieldType):
-    """`concurrentAdmissionPolicy`: refused, as a workload is tried in one flavor after the other. Rows from before may
-    hold one. It needs one resource group, at most 16 flavors, not StrictFIFO."""
+    """`concurrentAdmissionPolicy`, as Kueue checks it: it needs one resource group, at most 16 flavors, not StrictFIFO.
+    The value of one that is there has its mode."""
 
     @property
     def default(self) -> dict[str, Any]:
@@ -158,10 +151,10 @@ class ConcurrentAdmission(FieldType):
         groups = reading.values["resource_groups"]
         flavors = [name for group in groups for name in group.flavors]
         migration = policy.fields("migration")
-        found = {"migration": _read_migration(migration, flavors)} if migration else {}
+        found = (
+            _read_migration(migration, flavors) if migration else {"mode": MigrationMode.TRY_PREFERRED_FLAVORS.value}
+        )
         policy.close()
-        rule = "Unsupported value: a workload is tried in one flavor after the other"
-        holder.error(key, rule, "Remove it.", MistakeReason.NOT_SUPPORTED)
         strict = reading.values["queueing_strategy"] == QueueingStrategy.STRICT_FIFO
         for broken, rule, remedy in (
             (len(groups) != 1, "needs exactly one resource group", ""),
@@ -170,12 +163,21 @@ class ConcurrentAdmission(FieldType):
         ):
             if broken:
                 holder.error(key, rule, remedy, MistakeReason.FORBIDDEN)
-        return found
+        return {"migration": found}
+
+    def core(self, value: dict[str, Any]) -> cluster_queue.ConcurrentAdmission | None:
+        if not value:
+            return None
+        migration = value.get("migration") or {}
+        return cluster_queue.ConcurrentAdmission(
+            MigrationMode(migration.get("mode") or MigrationMode.TRY_PREFERRED_FLAVORS),
+            (migration.get("constraints") or {}).get("lastAcceptableFlavorName", ""),
+        )
 
 
 def _read_migration(migration: FieldReader, flavors: list[str]) -> dict[str, Any]:
-    mode = migration.optional_choice("mode", list(MigrationMode))
-    found: dict[str, Any] = {"mode": mode.value} if mode else {}
+    mode = migration.optional_choice("mode", list(MigrationMode)) or MigrationMode.TRY_PREFERRED_FLAVORS
+    found: dict[str, Any] = {"mode": mode.value}
     constraints = migration.fields("constraints")
     if constraints:
         flavor = constraints.text("lastAcceptableFlavorName")
@@ -368,7 +370,7 @@ CLUSTER_QUEUE: Final = Kind(
             "spec.concurrentAdmissionPolicy",
             ConcurrentAdmission(),
             json=None,
-            core=None,
+            core="concurrent_admission",
             older={"v1beta1": None, **_NOT_IN_ALPHA},
             frozen=True,
         ),

@@ -105,6 +105,14 @@ def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -
     return f"{prefix}-{digest}"
 
 
+def variant_name(parent: str, uid: str, flavor: str) -> str:
+    """The name of a workload's variant: as in Kueue the parent's without its hash, the flavor, and a hash."""
+    text = "\n".join(("Workload", "kueue.x-k8s.io", parent, uid, flavor))
+    digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
+    base = parent.rpartition("-")[0] or parent
+    return f"{f'{base}-variant-{flavor}'[: _MAX_NAME - _HASH_LENGTH - 1]}-{digest}"
+
+
 def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
     """The metadata of a job, and its spec to be read on."""
     top.ignore("status")

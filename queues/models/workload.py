@@ -28,6 +28,19 @@ class Workload(NamespacedObject):
     never_preempt = models.BooleanField(default=False, help_text="Beyond Kueue: never a victim of reclaim.")
     maximum_execution_seconds = models.PositiveIntegerField(null=True, blank=True)
     preemption_gates = models.JSONField(default=list, blank=True)
+    gate_opened_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a variant was allowed to preempt; empty while its gate is closed."
+    )
+    has_variants = models.BooleanField(
+        default=False, db_default=False, help_text="Its variants wait and hold quota in its place."
+    )
+    parent_name = models.CharField(
+        max_length=253,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of a variant (concurrent admission): the workload of its namespace whose job it would run.",
+    )
     submitted_by = models.CharField(max_length=150, blank=True)
     traceparent = models.CharField(
         max_length=55,
@@ -144,6 +157,9 @@ class Workload(NamespacedObject):
             ),
             models.Index(fields=["cluster"], condition=Q(ending__isnull=False), name="workload_ending"),
             models.Index(fields=["cluster", "finished_at"], condition=Q(status="Finished"), name="workload_finished"),
+            models.Index(
+                fields=["cluster", "namespace", "parent_name"], condition=~Q(parent_name=""), name="workload_variant"
+            ),
             models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
         ]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from redis import RedisError
 
 from accounts.exceptions import LimitReached
@@ -52,7 +52,7 @@ def _check_namespaces(cluster: Cluster, new: Counter[tuple[str, str]]) -> None:
     new_by_namespace = Counter[str]()
     for (namespace, _), count in new.items():
         new_by_namespace[namespace] += count
-    unfinished = Workload.objects.filter(cluster=cluster, namespace__in=new_by_namespace).exclude(status="Finished")
+    unfinished = jobs_of(cluster).filter(namespace__in=new_by_namespace)
     rows = unfinished.order_by().values_list("namespace", "queue_name").annotate(count=Count("id"))
     there = {(namespace, queue): count for namespace, queue, count in rows}
     for (namespace, queue), count in new.items():
@@ -70,8 +70,13 @@ def _check_namespaces(cluster: Cluster, new: Counter[tuple[str, str]]) -> None:
 def _check_user(cluster: Cluster, new: int, user: str) -> None:
     limit = settings.MAX_UNFINISHED_PER_USER
     if limit:
-        there = Workload.objects.filter(cluster=cluster, submitted_by=user).exclude(status="Finished").count()
+        there = jobs_of(cluster).filter(submitted_by=user).count()
         _check(f"User {user}", there, new, limit, "MAX_UNFINISHED_PER_USER")
+
+
+def jobs_of(cluster: Cluster) -> QuerySet[Workload]:
+    """The unfinished workloads that users submitted; variants of one (concurrent admission) are none of them."""
+    return Workload.objects.filter(cluster=cluster, parent_name="").exclude(status="Finished")
 
 
 def _check(whose: str, there: int, new: int, limit: int, setting: str) -> None:

@@ -6,12 +6,13 @@ namespace may change it, as in Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from django.db.models import Q
 
 from accounts.exceptions import NotPermitted
+from accounts.kinds.feature_gates import CONCURRENT_ADMISSION, is_on
 from accounts.models import Cluster, Namespace
 from accounts.services.access import TREE_KINDS, Access
 from accounts.services.apply_result import Submitted
@@ -31,6 +32,7 @@ _REMEDY: Final = "Ask its owner, or an admin of the namespace."
 def require_owner(cluster: Cluster, access: Access, keys: Iterable[tuple[str, str]]) -> None:
     """Raise `NotPermitted` for workloads (namespace, name) that belong to others, where only owners may change them."""
     wanted = set(keys)
+    _refuse_variants(cluster, dict.fromkeys(wanted, (0, "name")))
     closed = _closed_to(cluster, access, {namespace for namespace, _ in wanted})
     if not closed:
         return
@@ -48,6 +50,11 @@ def require_owner_of_submitted(
     workloads: Sequence[Submitted[WorkloadSpec]],
 ) -> None:
     """Raise `NotPermitted` for manifests that would replace workloads or jobs of other owners."""
+    places = {
+        (found.spec.namespace, found.spec.name): (found.report.document, found.at("metadata.name"))
+        for found in workloads
+    }
+    _refuse_variants(cluster, places)
     namespaces = {job.spec.meta.namespace for job in jobs} | {found.spec.namespace for found in workloads}
     closed = _closed_to(cluster, access, namespaces)
     if not closed:
@@ -69,6 +76,28 @@ def require_owner_of_submitted(
             place = found.at("metadata.name")
             mistakes.append(_mistake(found.report.document, place, f"{found.spec.namespace}/{found.spec.name}", owner))
     _refuse(mistakes)
+
+
+def _refuse_variants(cluster: Cluster, places: Mapping[tuple[str, str], tuple[int, str]]) -> None:
+    """Raise `NotPermitted` for variants, which follow their parents. Without the feature gate there are none."""
+    if not (places and is_on(cluster.configuration, CONCURRENT_ADMISSION)):
+        return
+    namespaces, names = {key[0] for key in places}, {key[1] for key in places}
+    rows = Workload.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=names).exclude(parent_name="")
+    found = [row for row in rows.order_by("pk").values_list("namespace", "name", "parent_name") if row[:2] in places]
+    _refuse(
+        [
+            LocatedError(
+                *places[namespace, name],
+                f"{namespace}/{name}",
+                f"is a variant of Workload {namespace}/{parent} and follows it",
+                f"Change Workload {namespace}/{parent}.",
+                MistakeReason.NOT_PERMITTED,
+            )
+            for namespace, name, parent in found
+        ],
+        "Change the workload that it is a variant of.",
+    )
 
 
 def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[str]:
@@ -111,11 +140,11 @@ def _mistake(document: int, path: str, value: str, owner: str) -> LocatedError:
     return LocatedError(document, path, value, rule, _REMEDY, MistakeReason.NOT_PERMITTED)
 
 
-def _refuse(mistakes: Sequence[LocatedError]) -> None:
+def _refuse(mistakes: Sequence[LocatedError], remedy: str = _REMEDY) -> None:
     if mistakes:
         first = mistakes[0]
         more = f" ({len(mistakes) - 1} more are not either.)" if len(mistakes) > 1 else ""
-        raise NotPermitted(f"{first.value} {first.rule}. {_REMEDY} Nothing was changed.{more}", mistakes)
+        raise NotPermitted(f"{first.value} {first.rule}. {remedy} Nothing was changed.{more}", mistakes)
 
 
 ObjectKey = tuple[str, str, str]

@@ -14,17 +14,29 @@ from psycopg import Error as DatabaseError
 
 from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
+from accounts.kinds.feature_gates import CONCURRENT_ADMISSION, is_on
 from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster, Namespace
 from accounts.tracing import current_traceparent
 from queues.manifests.bounds import check_totals
+from queues.manifests.kueue_keys import PARENT
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
-from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
+from queues.models import (
+    ClusterQueue,
+    Job,
+    LocalQueue,
+    PodSet,
+    PriorityClass,
+    Workload,
+    WorkloadEvent,
+    WorkloadPriorityClass,
+)
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.generated_names import draw_names
 from queues.services.limits import check_limits
 from queues.services.prebuilt_workloads import find_prebuilt, take_over
 from queues.services.withdrawn_jobs import free_names
+from scheduling.lifecycle.conditions import VARIANT_GATE
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.manifest import LocatedError
 
@@ -93,7 +105,7 @@ def create_workloads(
     if not specs:
         return []
     now = now or timezone.now()
-    specs = _with_copied_keys(cluster, specs)
+    specs = _with_family_label(cluster, _with_copied_keys(cluster, specs))
     check_totals(specs)
     try:
         with transaction.atomic():
@@ -125,6 +137,22 @@ def _with_keys(spec: WorkloadSpec, labels: Mapping[str, str], annotations: Mappi
     if not (labels or annotations):
         return spec
     return replace(spec, labels={**labels, **spec.labels}, annotations={**annotations, **spec.annotations})
+
+
+def _with_family_label(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[WorkloadSpec]:
+    """The specs, with Kueue's label on those whose queue leads to a ClusterQueue with a policy, so that their objects
+    have it from the beginning. A variant has its gate instead."""
+    if not is_on(cluster.configuration, CONCURRENT_ADMISSION):
+        return list(specs)
+    queues = ClusterQueue.objects.filter(cluster=cluster).exclude(concurrent_admission_policy={})
+    local = LocalQueue.objects.filter(cluster=cluster, cluster_queue_name__in=queues.values("name"))
+    marked = set(local.values_list("namespace", "name"))
+    return [
+        replace(spec, labels={**spec.labels, PARENT: "true"})
+        if (spec.namespace, spec.queue_name) in marked and VARIANT_GATE not in spec.preemption_gates
+        else spec
+        for spec in specs
+    ]
 
 
 def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:

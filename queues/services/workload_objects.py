@@ -17,6 +17,7 @@ from queues.models import PodSet, ServedObject, Workload
 from queues.services.admission_rows import read_topology_assignment
 from queues.services.job_changes import WORKLOAD_PATHS, change_workload, frozen_paths, pod_set_specs
 from queues.services.submission import create_workloads
+from scheduling.lifecycle.conditions import VARIANT_GATE
 from scheduling.manifest import MistakeReason
 from scheduling.model.quantity import format_amounts
 from scheduling.model.topology_encoding import encode
@@ -142,6 +143,9 @@ def workload_status(row: Workload) -> Status:
         status["schedulingStats"] = {"evictions": row.eviction_counts}
     if row.unhealthy_nodes:
         status["unhealthyNodes"] = [{"name": name} if isinstance(name, str) else name for name in row.unhealthy_nodes]
+    if row.gate_opened_at is not None:
+        opened = {"name": VARIANT_GATE, "position": "Open", "lastTransitionTime": timestamp(row.gate_opened_at)}
+        status["preemptionGates"] = [opened]
     return status | _dispatch(row)
 
 

@@ -55,7 +55,7 @@ def workload_totals(reach: Reach) -> dict[int, WorkloadTotals]:
     """By cluster."""
     none = dict.fromkeys(("pending", "held", "reserving", "admitted"), 0)
     found = {cluster.pk: WorkloadTotals(Counter(none)) for cluster in reach.clusters}
-    rows = Workload.objects.filter(reach.rows_in_namespaces()).exclude(status="Finished").order_by()
+    rows = Workload.objects.filter(reach.rows_in_namespaces(), parent_name="").exclude(status="Finished").order_by()
     groups = rows.values_list("cluster_id", "status", "reason", "active").annotate(count=Count("pk"))
     for pk, status, reason, active, count in groups:
         totals = found[pk].totals

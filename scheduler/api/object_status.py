@@ -28,7 +28,9 @@ _WAITING: Final = """
         count(*) FILTER (WHERE quota_reserved_at IS NULL AND active),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
-    FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2
+    FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' AND namespace = ANY (%s)
+        AND NOT has_variants
+    GROUP BY 1, 2
 """
 _INFINITE_SHARE: Final = 2**63 - 1
 """The share of a borrower of weight 0, as Kueue writes it: the largest int64."""

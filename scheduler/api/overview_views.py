@@ -20,6 +20,7 @@ from scheduler.models import Lease
 _FINISHED: Final = """
     SELECT count(*) FROM queues_workload
     WHERE cluster_id = %(cluster_id)s AND status = 'Finished' AND finished_at >= now() - interval '24 hours'
+        AND parent_name = ''
         AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
 """
 

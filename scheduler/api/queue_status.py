@@ -35,7 +35,7 @@ _COUNTS: Final = """
         count(*) FILTER (WHERE quota_reserved_at IS NULL AND active),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
-    FROM queues_workload WHERE cluster_id = ANY (%s) AND status <> 'Finished' GROUP BY 1, 2
+    FROM queues_workload WHERE cluster_id = ANY (%s) AND status <> 'Finished' AND parent_name = '' GROUP BY 1, 2
 """
 
 

@@ -28,7 +28,9 @@ _LOCAL_COUNTS: Final = """
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
     FROM queues_workload
-    WHERE cluster_id = ANY (%s) AND status <> 'Finished' AND namespace = ANY (%s) GROUP BY 1, 2, 3
+    WHERE cluster_id = ANY (%s) AND status <> 'Finished' AND namespace = ANY (%s)
+        AND parent_name = ''
+    GROUP BY 1, 2, 3
 """
 
 _NO_WORKLOADS: Final = {"pending": 0, "reserving": 0, "admitted": 0}

@@ -34,7 +34,9 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
         count += len(delete_workloads(cluster, _keys(old), actor="retention", message=FINISHED_MESSAGE, now=now))
     if retention.after_deactivated_seconds is not None:
         since = now - timedelta(seconds=retention.after_deactivated_seconds)
-        old = workloads.filter(_deactivated_by_kueue(), status="Pending", active=False, evicted_at__lte=since)
+        old = workloads.filter(
+            _deactivated_by_kueue(), status="Pending", active=False, evicted_at__lte=since, parent_name=""
+        )
         count += len(cancel(cluster, _keys(old.order_by("evicted_at")), actor="retention", now=now))
     return count
 

@@ -45,6 +45,7 @@ from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped, set_aside
+from scheduler.housekeeping.variants import Families
 from scheduler.leader.pace import Pacing
 from scheduler.leader.timers import Timers
 from scheduler.leader.traces import DecisionTraces
@@ -124,6 +125,7 @@ class Engine:
         self._settled = False
         self._generation = 0
         self._timers = Timers()
+        self._families = Families()
         self._pacing = Pacing()
         self._traces = DecisionTraces(cluster.pk)
         self._configuration = Configuration()
@@ -272,6 +274,7 @@ class Engine:
     def _taken(self, builder: BatchBuilder, due: list[str]) -> None:
         """Note that the steps of these workloads are saved. The remaining workloads follow in later batches."""
         self._timers.replace(builder.deadlines)
+        self.rows.families.update(builder.families)
         for key in due:
             self.rows.due.pop(key, None)
         builder.unfinished = builder.unfinished or bool(self.rows.due)
@@ -336,8 +339,12 @@ class Engine:
             record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
 
     def _keep_house(self) -> None:
-        """Every few seconds, renew the lease and delete rows whose deletion waited for what they held."""
-        if self._steady() >= self._keep_house_at:
+        """Every few seconds, renew the lease and delete rows whose deletion waited for what they held; and whenever a
+        workload has not the variants that it is to have, see to these."""
+        wanted = self._families.unkept(self.rows, self._clock())
+        if wanted or self._steady() >= self._keep_house_at:
             renew(self.cluster_id, self.epoch)
-            finish_deletions(Cluster.objects.get(pk=self.cluster_id))
+            cluster = Cluster.objects.get(pk=self.cluster_id)
+            finish_deletions(cluster)
+            self._families.keep(cluster, wanted, self._clock())
             self._keep_house_at = self._steady() + HOUSEKEEPING_SECONDS

@@ -20,6 +20,7 @@ from scheduler.store.row_index import (
 from scheduling.lifecycle.conditions import admitted_message, eviction_event, waited_seconds
 from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import Step, next_step
+from scheduling.lifecycle.variants import next_family_step, next_gate_at, next_step_of_left
 from scheduling.model.configuration import Configuration
 from scheduling.model.decisions import Admit, CycleResult, Evict, Outcome, Preempt, ReplaceNode
 from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason, FinishedReason
@@ -28,6 +29,14 @@ from scheduling.world import World
 
 _MAX_STEPS = 16
 """A workload with more steps than this in one instant is a bug of ours, and raises an error."""
+
+
+_MAX_FAMILY_STEPS = 128
+"""The same for a parent with its variants, of which there are at most 16."""
+
+
+def _earliest(one: float | None, other: float | None) -> float | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def _priority(workload: Workload) -> str:
@@ -55,6 +64,7 @@ class BatchBuilder:
         self._configuration = configuration
         self._now = now
         self._deactivated: set[str] = set()
+        self._activated: set[str] = set()
         self._moved: set[str] = set()
         self._scaled: set[str] = set()
         self._told: dict[str, str] = {}
@@ -62,6 +72,8 @@ class BatchBuilder:
         self._consumed: list[tuple[int, dict[str, Any]]] = []
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
+        self.families: dict[str, None] = {}
+        """The parents of variants that were looked at."""
         self._touched: dict[str, None] = {}
         self._evicted: dict[str, list[tuple[EvictionReason, str]]] = {}
         self._events: list[EventRow] = []
@@ -89,7 +101,39 @@ class BatchBuilder:
 
     def reconcile(self, keys: Iterable[str]) -> int:
         """Take the due steps of `scheduling.lifecycle.reconcile` for these workloads; returns their number."""
-        return sum(self._reconcile(key) for key in keys)
+        keys = list(keys)
+        steps = sum(self._reconcile(key) for key in keys)
+        parents = dict.fromkeys(filter(None, map(self._rows.family_key, keys)))
+        return steps + sum(self._reconcile_family(parent) for parent in parents)
+
+    def _reconcile_family(self, parent: str) -> int:
+        """Take the due steps of a parent and its variants (`scheduling.lifecycle.variants`)."""
+        self.families[parent] = None
+        steps = self._reconcile(parent)  # its own deadline comes with it
+        for _ in range(_MAX_FAMILY_STEPS):
+            step = self._family_step(parent)
+            if step is None:
+                return steps
+            self._take(step)
+            steps += 1 + self._reconcile(step.workload.key)
+        raise RuntimeError(f"the variants of workload {parent} take one step after the other without coming to rest")
+
+    def _family_step(self, key: str) -> Step | None:
+        family = self._rows.family(key, self._is_wanted)
+        if family is None:
+            parent, variants = self._rows.left_variants(key)
+            wanted = {each.key for each in variants if self._is_wanted(each.key)}
+            return next_step_of_left(parent, variants, wanted, self._now)
+        step = next_family_step(family, self._now)
+        if step is None:
+            self.deadlines[key] = _earliest(self.deadlines.get(key), next_gate_at(family, self._now))
+        return step
+
+    def _is_wanted(self, key: str) -> bool:
+        """Whether `active` of the workload is set, with what this batch makes of it."""
+        if key in self._deactivated or key in self._activated:
+            return key in self._activated
+        return self._rows.workloads[key].active
 
     def _reconcile(self, key: str) -> int:
         steps = 0
@@ -98,7 +142,7 @@ class BatchBuilder:
             if workload is None or key not in self._rows.workloads or key in self._rows.aside:
                 return steps
             workload = self._scale_down(workload)
-            context = self._rows.context(workload, self._configuration, deactivated=key in self._deactivated)
+            context = self._rows.context(workload, self._configuration, wanted=self._is_wanted(key))
             context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
             if key in self._evicted:  # it stopped, and may have been admitted again since
                 context = replace(context, eviction_request=None)
@@ -113,7 +157,11 @@ class BatchBuilder:
         workload = step.workload
         if step.deactivates:
             self._deactivated.add(workload.key)
-        if workload.key in self._deactivated or not self._rows.workloads[workload.key].active:
+            self._activated.discard(workload.key)
+        if step.activates:
+            self._activated.add(workload.key)
+            self._deactivated.discard(workload.key)
+        if not self._is_wanted(workload.key):
             workload = as_the_world_sees_it(replace(workload, active=False))  # dequeued once its pods have stopped
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
@@ -194,6 +242,7 @@ class BatchBuilder:
         self.reconcile([preemption.workload for preemption in result.preemptions])
         self.reconcile([eviction.workload for eviction in result.evictions])
         self.reconcile([admission.workload for admission in result.admissions])
+        self.reconcile([each.workload for each in result.outcomes if self._rows.family_key(each.workload)])
         if result.heads:
             took = bool(result.admissions or result.preemptions or result.evictions)
             self._attempts.append(Attempt("success" if took else "inadmissible", seconds))
@@ -373,7 +422,7 @@ class BatchBuilder:
             releases_devices=moved and bool(before),
             counted_evictions=self._counted(entry, workload.key),
             accumulated_seconds=self._accumulated.get(workload.key),
-            deactivate=not entry.active or workload.key in self._deactivated,
+            deactivate=not self._is_wanted(workload.key),
         )
 
     def _is_news(self, workload: Workload) -> bool:

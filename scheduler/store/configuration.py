@@ -69,6 +69,7 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
             reclaimable_pods=is_on(manifest, gates.RECLAIMABLE_PODS),
             admission_gates=is_on(manifest, gates.ADMISSION_GATED_BY),
             priority_boost=is_on(manifest, gates.PRIORITY_BOOST),
+            concurrent_admission=is_on(manifest, gates.CONCURRENT_ADMISSION),
         ),
     )
 

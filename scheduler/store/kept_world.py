@@ -125,6 +125,7 @@ def _empty(cluster: Cluster, configuration: tuple[Any, ...]) -> _Kept:
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)
+    rows.set_features(world.configuration.features, 0.0)
     rows.vendors = configured_vendors(settings, VENDORS)
     world.set_vendors(rows.vendors)
     world.set_placement_policies(*configured_policies(settings))
@@ -144,7 +145,7 @@ def _catch_up(cluster: Cluster, kept: _Kept, now: float) -> None:
         }
         kept.rows.apply(Changes(cluster.configuration_generation, (), changed), now)
     kept.versions = versions
-    kept.rows.due.clear()
+    kept.rows.forget_due()
     kept.world.advance(now)
 
 

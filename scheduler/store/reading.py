@@ -25,6 +25,7 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)
+    rows.set_features(world.configuration.features, 0.0)
     rows.vendors = configured_vendors(settings, VENDORS)
     world.set_vendors(rows.vendors)
     world.set_placement_policies(*configured_policies(settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from gpus.models import Node as NodeRow
@@ -18,6 +19,7 @@ from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import EvictionRequest, WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
+from scheduling.lifecycle.variants import Family, family_refusal
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration, Features
 from scheduling.model.local_queue import LocalQueue
@@ -51,6 +53,7 @@ class WorkloadRow:
     on_hold: str
     accumulated_seconds: int
     eviction_counts: tuple[Mapping[str, Any], ...]
+    elastic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,12 @@ class RowIndex:
         self._everyone_is_due = False
         self._queue_problems: dict[str, str] = {}
         """Why ClusterQueues are inactive, apart from their stop policy."""
+        self._variants: dict[str, dict[str, None]] = {}
+        """Parents -> their unfinished variants (concurrent admission)."""
+        self.families: dict[str, None] = {}
+        """Parents whose variants may not be those that they are to have."""
+        self._gone: dict[str, None] = {}
+        """Deleted workloads that had finished before, and may leave finished variants."""
         self._next_slices: dict[str, str] = {}
         """Slices of elastic jobs -> the workload that waits to replace them."""
         self.ended: dict[int, frozenset[Place]] = {}
@@ -107,7 +116,10 @@ class RowIndex:
         """Count of each workload from now on what the feature gates let count. Known ones are read again."""
         if features == self._features:
             return
+        gate_moved = features.concurrent_admission is not self._features.concurrent_admission
         self._features = features
+        if gate_moved and self.cluster_queues:
+            self._read("clusterqueue", None, now)
         if self.workloads:
             self._read_workloads(None, now)
 
@@ -174,6 +186,8 @@ class RowIndex:
         self._everyone_is_due = True
 
     def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
+        if not self._features.concurrent_admission:
+            cluster_queue = replace(cluster_queue, concurrent_admission=None)
         self.cluster_queues[cluster_queue.name] = cluster_queue
         self._world.set_cluster_queue(cluster_queue)
         self._everyone_is_due = True
@@ -187,6 +201,12 @@ class RowIndex:
         """A queue was stopped, deleted or restarted, so every workload may have a step due."""
         self._everyone_is_due = False
         self.due.update(dict.fromkeys(self.workloads))
+
+    def forget_due(self) -> None:
+        """Note that no steps are taken here."""
+        self.due.clear()
+        self.families.clear()
+        self._gone.clear()
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
         read = read_nodes(self._cluster_id, noted)
@@ -238,8 +258,9 @@ class RowIndex:
         for id_, key in (noted or {}).items():
             entry = self.workloads.get(key)
             if id_ not in found_ids and entry is not None and entry.id == id_:
-                del self.workloads[key]
-                self._world.delete_workload(key)
+                self._forget_workload(key)
+            elif id_ not in found_ids and self._features.concurrent_admission:
+                self._gone[key] = None
         for workload in stored:
             self._set_workload(workload, now)
 
@@ -268,7 +289,10 @@ class RowIndex:
             on_hold=stored.on_hold,
             accumulated_seconds=stored.accumulated_seconds,
             eviction_counts=tuple(stored.eviction_counts),
+            elastic=stored.elastic,
         )
+        if workload.parent:
+            self._variants.setdefault(workload.parent, {})[key] = None
         if workload.replaces is not None:
             self._next_slices[workload.replaces] = key
         self.due[key] = None
@@ -286,8 +310,19 @@ class RowIndex:
         if held:
             self.ended[stored.id] = held
         if entry is not None and entry.id == stored.id:
-            del self.workloads[key]
-            self._world.delete_workload(key)
+            self._forget_workload(key)
+
+    def _forget_workload(self, key: str) -> None:
+        workload = self._world.workload(key)
+        del self.workloads[key]
+        self._world.delete_workload(key)
+        self.due.update(dict.fromkeys(self._variants.get(key, ())))
+        siblings = self._variants.get(workload.parent) if workload is not None and workload.parent else None
+        if siblings is not None and workload is not None:
+            siblings.pop(key, None)
+            if not siblings:
+                del self._variants[workload.parent]
+            self.families[workload.parent] = None
 
     # -- After COMMIT
     # -------------------------------------------------------------------------------------------------
@@ -303,7 +338,7 @@ class RowIndex:
                 self.workloads[workload.key],
                 reason=why(workload)[0],
                 runs=should_run(workload),
-                active=self.workloads[workload.key].active and not write.deactivate,
+                active=not write.deactivate,
                 eviction_request=None
                 if workload.admission is None or write.counted_evictions is not None
                 else self.workloads[workload.key].eviction_request,
@@ -327,29 +362,116 @@ class RowIndex:
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
 
+    def has_variants(self, workload: Workload) -> bool:
+        """Whether the workload is the parent of variants, one for each flavor of its ClusterQueue."""
+        if not self._features.concurrent_admission:
+            return False
+        queue = self.cluster_queues.get(self.cluster_queue_of(workload))
+        has_policy = queue is not None and queue.concurrent_admission is not None
+        return has_policy and not workload.parent and not workload.is_charged
+
+    def family_key(self, key: str) -> str:
+        """The key of the parent, if the workload is one or a variant of one; else empty."""
+        if not (self._features.concurrent_admission or self._variants):
+            return ""
+        workload = self._world.workload(key)
+        if workload is None or workload.parent:
+            return workload.parent if workload is not None else ""
+        return key if key in self._variants or self.has_variants(workload) else ""
+
+    def family(self, key: str, is_wanted: Callable[[str], bool]) -> Family | None:
+        """A parent with its variants; None where it is unknown, finished or set aside, or has none by its queue."""
+        parent = self._world.workload(key)
+        if parent is None or key not in self.workloads or key in self.aside or not self.has_variants(parent):
+            return None
+        queue = self.cluster_queues[self.cluster_queue_of(parent)]
+        variants = self._variants_of(key)
+        wanted = {each for each in (key, *(found.key for found in variants)) if is_wanted(each)}
+        return Family.of(parent, variants, wanted, queue)
+
+    def left_variants(self, key: str) -> tuple[Workload | None, list[Workload]]:
+        """A workload that is to have no variants (None if it is over), and those that it has; none while it is set
+        aside."""
+        parent = self._world.workload(key) if key in self.workloads else None
+        if key in self.aside or (parent is not None and self.has_variants(parent)):
+            return parent, []
+        return parent, self._variants_of(key)
+
+    def _variants_of(self, key: str) -> list[Workload]:
+        keys = [each for each in self._variants.get(key, ()) if each in self.workloads]
+        return [found for each in keys if (found := self._world.workload(each)) is not None]
+
+    def take_gone(self, limit: int) -> list[str]:
+        """Some of the deleted workloads that may leave finished variants, each once."""
+        taken = list(islice(self._gone, limit))
+        for key in taken:
+            del self._gone[key]
+        return [key for key in taken if key not in self.workloads]
+
+    def unkept_family(self, key: str) -> tuple[str, ...] | None:
+        """The flavors for which a workload is to have variants; None where it has just these, and they follow it."""
+        parent = self._world.workload(key) if key in self.workloads else None
+        if key in self.aside or (parent is not None and self.workloads[key].deletion_requested):
+            return None
+        flavors: tuple[str, ...] = ()
+        if parent is not None and self.has_variants(parent):
+            queue = self.cluster_queues[self.cluster_queue_of(parent)]
+            flavors = () if self._family_refusal(parent, has_variants=True) else queue.flavor_order
+        variants = self._variants_of(key)
+        if parent is not None and any(
+            (each.queue_name, each.priority) != (parent.queue_name, parent.priority) for each in variants
+        ):
+            return flavors
+        return flavors if sorted(each.variant_flavor for each in variants) != sorted(flavors) else None
+
     def context(
-        self, workload: Workload, configuration: Configuration, *, deactivated: bool = False
+        self, workload: Workload, configuration: Configuration, *, wanted: bool | None = None
     ) -> WorkloadContext:
         """The inputs of a workload's next step. A workload of which nothing runs counts as stopped."""
         entry = self.workloads[workload.key]
         queue = self.cluster_queue_of(workload)
         reserving = workload.admission.cluster_queue if workload.admission else ""
+        has_variants = self.has_variants(workload)
         selected = queue not in self.cluster_queues or self._world.selects_namespace(queue, workload.namespace)
         return WorkloadContext(
             configuration=configuration,
             local_queue=self.local_queues.get(workload.queue_key),
-            cluster_queue=self.cluster_queues.get(queue),
-            reserving_queue=self.cluster_queues.get(reserving),
-            wanted_active=entry.active and not deactivated,
-            pods_stopped=entry.pods_stopped or not self.may_run(workload),
+            cluster_queue=_unchecked(self.cluster_queues.get(queue), has_variants),
+            reserving_queue=_unchecked(self.cluster_queues.get(reserving), has_variants),
+            wanted_active=entry.active if wanted is None else wanted,
+            pods_stopped=self._stopped(workload),
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
             eviction_request=entry.eviction_request,
             on_hold=entry.on_hold,
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),
-            admissibility_error="" if selected else NAMESPACE_MISMATCH,
+            admissibility_error=NAMESPACE_MISMATCH if not selected else self._family_refusal(workload, has_variants),
             claim_refusal=self._world.claim_refusal(workload.key),
+        )
+
+    def _waits_for_parent(self, workload: Workload) -> bool:
+        """Whether the workload is a variant that gives its quota back when its parent has stopped."""
+        parent = self._world.workload(workload.parent) if workload.parent in self.workloads else None
+        return parent is not None and self.has_variants(parent)
+
+    def _stopped(self, workload: Workload) -> bool:
+        if workload.parent:
+            return not self._waits_for_parent(workload)
+        return self.workloads[workload.key].pods_stopped or not self.may_run(workload)
+
+    def _family_refusal(self, workload: Workload, has_variants: bool) -> str:
+        queue = self.cluster_queues.get(self.cluster_queue_of(workload))
+        if not has_variants or queue is None:
+            return ""
+        return family_refusal(
+            workload,
+            queue,
+            self.vendors if self.devices else (),
+            with_topology=[name for name in queue.flavor_order if self._world.has_topology(name)],
+            placed=[name for name in queue.flavor_order if self._world.places_all_pods_in(name)],
+            hands_over=self._world.hands_over(queue.name),
+            is_elastic=self.workloads[workload.key].elastic,
         )
 
     def may_run(self, workload: Workload) -> bool:
@@ -368,6 +490,8 @@ class RowIndex:
 
     def _lacks_devices(self, workload: Workload) -> bool:
         if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
+            return False
+        if workload.parent or self.has_variants(workload):
             return False
         if self._world.hands_over(workload.admission.cluster_queue):
             return False
@@ -416,6 +540,11 @@ _KINDS = (
 decisions."""
 _CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})
 """The kinds that decide whether a ClusterQueue is active."""
+
+
+def _unchecked(queue: ClusterQueue | None, has_variants: bool) -> ClusterQueue | None:
+    """The ClusterQueue as a workload sees it: a parent of variants has no admission checks, they do (Kueue)."""
+    return replace(queue, admission_checks=()) if queue is not None and has_variants else queue
 
 
 def placement_of(workload: Workload) -> Placement | None:

@@ -38,14 +38,14 @@ UPDATE queues_workload w SET
         CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_reason END,
     requeue_message =
         CASE WHEN v.quota_reserved_at IS NULL OR v.eviction_counts IS NOT NULL THEN '' ELSE w.requeue_message END,
-    active = v.active, unhealthy_nodes = v.unhealthy_nodes,
+    active = v.active, gate_opened_at = v.gate_opened_at, unhealthy_nodes = v.unhealthy_nodes,
     accumulated_execution_seconds = coalesce(v.accumulated, w.accumulated_execution_seconds),
     eviction_counts = coalesce(v.eviction_counts, w.eviction_counts),
     push_sequence = w.push_sequence + v.push, updated_at = now()
 FROM json_to_recordset(%s) AS v(id bigint, status text, reason text, message text, conditions jsonb,
     cluster_queue_name text, check_states jsonb, quota_reserved_at timestamptz, admitted_at timestamptz,
     evicted_at timestamptz, requeue_count int, requeue_at timestamptz, last_preempted_at timestamptz, active boolean,
-    unhealthy_nodes jsonb, accumulated int, eviction_counts jsonb, push int)
+    gate_opened_at timestamptz, unhealthy_nodes jsonb, accumulated int, eviction_counts jsonb, push int)
 WHERE w.id = v.id
 """
 
@@ -74,6 +74,7 @@ def _workload_values(write: WorkloadWrite) -> dict[str, Any]:
         "requeue_at": moment(requeue.requeue_at) if requeue and requeue.requeue_at is not None else None,
         "last_preempted_at": None if workload.last_preempted_at is None else moment(workload.last_preempted_at),
         "active": workload.active and not write.deactivate,
+        "gate_opened_at": None if workload.gate_opened_at is None else moment(workload.gate_opened_at),
         "unhealthy_nodes": list(workload.unhealthy_nodes),
         "accumulated": write.accumulated_seconds,
         "eviction_counts": write.counted_evictions,

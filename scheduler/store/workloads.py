@@ -21,6 +21,7 @@ from django.db import connection
 
 from queues.services.admission_rows import read_check_state, read_conditions, read_topology_assignment
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
+from scheduling.lifecycle.conditions import VARIANT_GATE
 from scheduling.lifecycle.context import EvictionRequest
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
@@ -37,6 +38,7 @@ NICE = "kueueweb.io/nice"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 MAX_EVENT_LENGTH: Final = 1024
 _MAX_CONDITION_LENGTH: Final = 32_768
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -51,7 +53,7 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
     EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
-    w.requeue_requested_by, w.on_hold, w.requeue_reason, w.requeue_message
+    w.requeue_requested_by, w.on_hold, w.requeue_reason, w.requeue_message, w.parent_name, w.gate_opened_at
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -85,6 +87,7 @@ class StoredWorkload:
     eviction_counts: Sequence[Mapping[str, Any]]
     eviction_request: EvictionRequest | None
     on_hold: str
+    elastic: bool = False
     left_over: tuple[PodPlacement, ...] = ()
     """Removed replicas of an elastic job whose slices are still stored."""
 
@@ -128,7 +131,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         admission_checks=tuple(read_check_state(fields) for fields in _loads(row[13])),
         maximum_execution_time_seconds=row[14],
         admission_gates=_words(annotations.get(ADMISSION_GATES)),
-        closed_preemption_gates=tuple(_loads(row[16])),
+        closed_preemption_gates=tuple(name for name in _loads(row[16]) if row[34] is None or name != VARIANT_GATE),
         unhealthy_nodes=tuple(_loads(row[17])),
         replaces=annotations.get(REPLACES),
         allowed_flavors=_words(annotations.get(ALLOWED_FLAVORS)),
@@ -137,6 +140,8 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         placement=read_placement(row[2], pod_sets, nodes, slices) if row[22] else None,
         single_pod=row[28],
         nice=_number(annotations.get(NICE)),
+        parent=f"{row[2]}/{row[33]}" if row[33] else "",
+        gate_opened_at=seconds(row[34]),
     )
     if row[22] != workload.is_true(ConditionType.QUOTA_RESERVED) and not row[21]:
         _log.error("workload %s: the time of its reservation and its conditions disagree: decided anew", workload.key)
@@ -153,6 +158,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         eviction_counts=_loads(row[27]),
         eviction_request=_eviction_request(row[29], row[31], row[32]),
         on_hold=row[30],
+        elastic=annotations.get(ELASTIC_JOB) == "true",
         left_over=left_over(nodes, slices) if row[22] else (),
     )
 

@@ -7,7 +7,7 @@ Read only, and computed from the present state: what a cycle would find now, not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import nlargest
 
@@ -201,9 +201,15 @@ class Explanation:
     """The parts of its multifactor priority, as of the last calculation; None where its class orders it."""
 
 
-def explain(state: State, parts: CycleParts, key: str) -> Explanation:
-    """Explain why the workload waits. Raises KeyError for an unknown workload."""
+def explain(state: State, parts: CycleParts, key: str, variants: Sequence[str] = ()) -> Explanation:
+    """Explain why the workload waits: by its variants, if it has some (concurrent admission). Raises KeyError for an
+    unknown workload."""
     info = state.workloads[key]
+    if variants and info.workload.admission is None:
+        return _of_variants([(state.workloads[each], explain(state, parts, each)) for each in variants])
+    if variants:
+        queue = info.workload.admission.cluster_queue if info.workload.admission is not None else ""
+        return Explanation(WaitState.HOLDS_QUOTA, Rule.NONE, "", "It holds quota.", cluster_queue=queue)
     if info.queue_state is QueueState.RESERVING:
         return Explanation(WaitState.HOLDS_QUOTA, Rule.NONE, "", "It holds quota.", cluster_queue=info.cluster_queue)
     cq = state.cluster_queues.get(info.cluster_queue)
@@ -215,6 +221,22 @@ def explain(state: State, parts: CycleParts, key: str) -> Explanation:
         order = _Order(state, parts, info, cq)
         return order.explanation(known, Rule.VALIDATION, str(entry.reason), _sentence(entry.message))
     return _Search(state, parts, info, cq, entry).explanation()
+
+
+_BEST_FIRST = (
+    WaitState.HOLDS_QUOTA, WaitState.FITS_NOW, WaitState.PREEMPTS, WaitState.WAITS, WaitState.CANNOT_START,
+    WaitState.NOT_QUEUED,
+)  # fmt: skip
+
+
+def _of_variants(found: Sequence[tuple[WorkloadInfo, Explanation]]) -> Explanation:
+    """The explanation of the variant that is nearest to its start, with the verdict and the sentence of each."""
+    _, best = min(found, key=lambda each: _BEST_FIRST.index(each[1].state))
+    verdicts = [
+        verdict for info, each in found for verdict in each.flavors if verdict.flavor == info.workload.variant_flavor
+    ]
+    said = " ".join(f"{info.workload.variant_flavor}: {each.message}" for info, each in found)
+    return replace(best, message=f"Its variants pursue one flavor each. {said}", flavors=tuple(verdicts))
 
 
 def _not_queued(info: WorkloadInfo, cq: ClusterQueueState | None) -> Explanation:

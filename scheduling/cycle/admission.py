@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from scheduling.cycle.nomination import Entry
 from scheduling.cycle.preemption import Target
-from scheduling.lifecycle.conditions import preempt, reserve, sync_admitted, waiting_for_start
+from scheduling.lifecycle.conditions import evict, preempt, reserve, sync_admitted, waiting_for_start
 from scheduling.model.admission_check import required_checks
 from scheduling.model.decisions import Admit
 from scheduling.model.placement import Placement
-from scheduling.model.vocabulary import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus, EvictionReason
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.state.second_pass import PENDING, READY, first_attempt, waits_for_topology
 from scheduling.state.state import State
+from scheduling.state.workload_info import WorkloadInfo
 
 
 class Admitter:
@@ -89,6 +90,14 @@ class Admitter:
         now = state.now
         info.change(lambda workload: sync_admitted(replace(workload, admission=admission, placement=placement), now))
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
+
+    def mark_evicted(self, info: WorkloadInfo, reason: EvictionReason, message: str) -> None:
+        """Ask a workload to stop for another reason than preemption. It keeps its quota until it has stopped."""
+        self._state.journal.note_once(info)
+        info.evicted = True
+        self._state.rank_changed(info)
+        now = self._state.now
+        info.change(lambda workload: evict(workload, reason, message, now))
 
     def mark_preempted(self, target: Target, message: str) -> None:
         """Ask a workload to stop. It keeps its quota until it has stopped."""

@@ -20,9 +20,10 @@ from scheduling.cycle.explain import describe_preemption, describe_refusals
 from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.nomination import Entry, Nominator, RequeueReason, Status
+from scheduling.cycle.siblings import Siblings
 from scheduling.lifecycle.conditions import blocked_on_gates, topology_delayed
-from scheduling.model.decisions import Admit, CycleResult, Outcome, Preempt, SecondPassFailed
-from scheduling.model.vocabulary import DecisionKind, PendingReason, ReclaimWithinCohortPolicy
+from scheduling.model.decisions import Admit, CycleResult, Evict, Outcome, Preempt, SecondPassFailed
+from scheduling.model.vocabulary import DecisionKind, EvictionReason, PendingReason, ReclaimWithinCohortPolicy
 from scheduling.quota.cells import Cell, CellAmounts, add_usage, remove_usage
 from scheduling.state.preemption_loops import describe_pause
 from scheduling.state.state import State
@@ -55,6 +56,7 @@ class Cycle:
         self._lowered: list[tuple[Cell, int]] = []
         self._admissions: list[Admit] = []
         self._preemptions: list[Preempt] = []
+        self._migrations: list[Evict] = []
         self._outcomes: list[Outcome] = []
         self._failures: list[SecondPassFailed] = []
         self._preemption_skips: Counter[str] = Counter()
@@ -93,10 +95,10 @@ class Cycle:
             self._state.cycle,
             tuple(self._admissions),
             tuple(self._preemptions),
-            (),
+            tuple(self._migrations),
             tuple(self._outcomes),
             heads=len(entries),
-            progressed=bool(self._admissions or self._preemptions or self._moved),
+            progressed=bool(self._admissions or self._preemptions or self._migrations or self._moved),
             second_pass_failures=tuple(self._failures),
             preemption_skips=dict(self._preemption_skips),
         )
@@ -143,6 +145,12 @@ class Cycle:
         if entry.is_after_its_slice(self._placed):
             self._skip(entry, "the slice that this workload replaces was decided on in this cycle")
             return
+        siblings = Siblings.of(entry.info, entry.cq)
+        if siblings is not None and siblings.preferred is not None:
+            entry.status = Status.SKIPPED
+            entry.message = "A more favorable variant is already admitted"
+            self._leave(entry, RequeueReason.GATED, PendingReason.PENDING_EVALUATION)
+            return
         fits = self._recompute_if_needed(entry)
         if not fits or entry.assignment.mode is not Mode.FIT:
             self._decide_what_does_not_fit(entry, fits)
@@ -150,8 +158,31 @@ class Cycle:
             self._place(entry)
         elif self._state.readiness.is_waited_for:
             self._wait_for_pods_ready(entry)
+        elif siblings is not None and siblings.lesser is not None:
+            self._migrate(entry, siblings)
         else:
             self._admit(entry)
+
+    def _migrate(self, entry: Entry, siblings: Siblings) -> None:
+        """Ask the variant that runs in a flavor that the workload likes less to stop, if the workload may move."""
+        lesser = siblings.lesser
+        assert lesser is not None  # by its caller
+        if not siblings.may_migrate:
+            entry.message = "Target flavor is below LastAcceptableFlavorName"
+            self._leave(entry, RequeueReason.GATED, PendingReason.PENDING_EVALUATION)
+            return
+        self._use(entry)
+        if not lesser.evicted:
+            uid, cycle = entry.info.workload.uid, self._state.cycle
+            message = (
+                f"Evicted to accommodate a workload (UID: {uid}) due to migration to more favorable resource flavor"
+            )
+            reason = EvictionReason.FLAVOR_MIGRATION
+            self._migrations.append(Evict(lesser.key, lesser.cluster_queue, reason, cycle, message))
+            self._admitter.mark_evicted(lesser, reason, message)
+        entry.info.last_assignment = None
+        entry.message = "Pending the migration of 1 workload(s)"
+        self._leave(entry, RequeueReason.GATED, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
     def _decide_what_does_not_fit(self, entry: Entry, fits: bool) -> None:
         assignment = entry.assignment

@@ -30,6 +30,8 @@ UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
 PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
 PREEMPTION_GATED = "PreemptionGated"
+VARIANT_GATE: Final = "kueue.x-k8s.io/concurrent-admission"
+"""The preemption gate of each variant: one variant of a workload preempts at a time."""
 
 OWNER_IS_GONE: Final = "The workload's owner no longer exists"
 """The message with which a workload ends whose job is gone."""
@@ -54,6 +56,8 @@ _REQUEUED_AT_ONCE = frozenset(
         EvictionReason.DEVICES_NOT_ASSIGNED,
         EvictionReason.DRAINED,
         EvictionReason.REQUEUE_REQUESTED,
+        EvictionReason.VARIANT_EVICTED,
+        EvictionReason.CONCURRENT_ADMISSION,
     }
 )
 
@@ -125,6 +129,11 @@ def reserve(
     return sync_admitted(workload, now) if listed.issuperset(required_checks) else workload
 
 
+def admitted(workload: Workload, message: str, now: float) -> Workload:
+    """Set Admitted to True."""
+    return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.TRUE, ADMITTED, message, now)
+
+
 def reserved(workload: Workload, message: str, now: float) -> Workload:
     """Set QuotaReserved to True for the present admission, and end earlier Evicted and Preempted conditions."""
     for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
@@ -179,7 +188,21 @@ def evict(workload: Workload, reason: EvictionReason, message: str, now: float, 
             workload, ConditionType.BLOCKED_ON_PREEMPTION_GATES, ConditionStatus.FALSE, reason.value, message, now
         )
     checks = tuple(_reset(check, now) for check in workload.admission_checks)
-    return replace(workload, admission_checks=checks, unhealthy_nodes=())
+    return replace(close_gate(workload), admission_checks=checks, unhealthy_nodes=())
+
+
+def open_gate(workload: Workload, now: float) -> Workload:
+    """Let a variant preempt."""
+    closed = tuple(name for name in workload.closed_preemption_gates if name != VARIANT_GATE)
+    return replace(workload, closed_preemption_gates=closed, gate_opened_at=now)
+
+
+def close_gate(workload: Workload) -> Workload:
+    """Close the gate of a variant that was evicted."""
+    if workload.gate_opened_at is None:
+        return workload
+    closed = (*workload.closed_preemption_gates, VARIANT_GATE)
+    return replace(workload, closed_preemption_gates=closed, gate_opened_at=None)
 
 
 def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
@@ -210,6 +233,11 @@ def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -
     if resets_pods_ready and ConditionType.PODS_READY in workload.conditions:
         workload = waiting_for_start(workload, now)
     return give_back(workload, PendingReason.PENDING_EVALUATION, evicted.message, now)
+
+
+def requeued(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """Set Requeued to True, with a reason of its own."""
+    return with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
 
 
 def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:

@@ -102,6 +102,8 @@ def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
     if ready is None or not running or not context.wanted_active or workload.is_true(ConditionType.PODS_READY):
         return []
+    if workload.parent:
+        return []  # its parent's pods
     if waits_for(workload) is PodsReadyReason.WAIT_FOR_RECOVERY:
         since = workload.conditions[ConditionType.PODS_READY].last_transition_time
         return [since + ready.recovery_timeout_seconds] if ready.recovery_timeout_seconds else []
@@ -114,7 +116,7 @@ def execution_times(workload: Workload, context: WorkloadContext) -> list[float]
     One deactivation is enough: an inactive workload has no limit any more. Kueue's controller checks again while the
     pods stop, and marks the workload a second time.
     """
-    limit = workload.maximum_execution_time_seconds
+    limit = None if workload.parent else workload.maximum_execution_time_seconds
     if limit is None or not workload.is_true(ConditionType.ADMITTED) or not (context.wanted_active or context.strict):
         return []
     return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - context.accumulated_seconds]

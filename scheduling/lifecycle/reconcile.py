@@ -52,8 +52,8 @@ class Step:
     """A workload after a step, and the events of the step.
 
     `evicted` is (reason, cause) when the step evicts, `requested_by` the program of the cluster that asked for it;
-    `deactivates` sets spec.active to false; `accumulated_seconds` replaces the running time of earlier
-    admissions.
+    `deactivates` sets spec.active to false, `activates` to true; `accumulated_seconds` replaces the running time of
+    earlier admissions.
     """
 
     workload: Workload
@@ -61,6 +61,7 @@ class Step:
     evicted: tuple[EvictionReason, str] | None = None
     requested_by: str = ""
     deactivates: bool = False
+    activates: bool = False
     accumulated_seconds: int | None = None
 
 

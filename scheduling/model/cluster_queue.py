@@ -13,6 +13,7 @@ from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
+    MigrationMode,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
     StopPolicy,
@@ -48,6 +49,15 @@ class FlavorFungibility:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcurrentAdmission:
+    """Kueue's `spec.concurrentAdmissionPolicy`: each workload has a variant for each flavor, which pursue quota at the
+    same time. `last_acceptable_flavor`: a workload that runs moves to no flavor after this one."""
+
+    mode: MigrationMode = MigrationMode.TRY_PREFERRED_FLAVORS
+    last_acceptable_flavor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterQueue:
     """Kueue's ClusterQueue, defaulted. `namespace_selector` None selects no namespace.
 
@@ -75,3 +85,9 @@ class ClusterQueue:
     queue_priority: int = 0
     never_reclaimed: bool = False
     terminating: bool = False
+    concurrent_admission: ConcurrentAdmission | None = None
+
+    @property
+    def flavor_order(self) -> tuple[str, ...]:
+        """The flavors of the first resource group, the preferred first."""
+        return tuple(flavor.name for flavor in self.resource_groups[0].flavors) if self.resource_groups else ()

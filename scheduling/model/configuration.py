@@ -91,6 +91,7 @@ class Features:
       gets that quota back regardless of shares.
     * flavor_fungibility (FlavorFungibility): if off, the first flavor that fits is taken, or else the first with the
       best mode, regardless of the ClusterQueue's fungibility.
+    * concurrent_admission (ConcurrentAdmission): if off, the policies of ClusterQueues are ignored.
     * partial_admission, reclaimable_pods, admission_gates, priority_boost: if off, the minimum counts, reclaimable
       pods, gates or priority boost of a workload are ignored.
     """
@@ -103,6 +104,7 @@ class Features:
     reclaimable_pods: bool = True
     admission_gates: bool = True
     priority_boost: bool = False
+    concurrent_admission: bool = False
 
     def counted(self, workload: Workload) -> Workload:
         """Return the workload without the fields that the gates ignore."""

@@ -134,6 +134,10 @@ class EvictionReason(StrEnum):
     """A node of its topology assignment failed and could not be replaced."""
     FLAVOR_MIGRATION = "FlavorMigration"
     """A flavor that it prefers has become free."""
+    VARIANT_EVICTED = "VariantEvicted"
+    """The admitted variant of the workload was evicted."""
+    CONCURRENT_ADMISSION = "ConcurrentAdmission"
+    """No variant of the workload is admitted any more."""
     DEACTIVATED = "Deactivated"
     """`active` is false."""
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
@@ -142,6 +146,15 @@ class EvictionReason(StrEnum):
     """Beyond Kueue: an operator drains one of its nodes or devices."""
     REQUEUE_REQUESTED = "RequeueRequested"
     """Beyond Kueue: a user asked the workload to stop and to wait again."""
+
+
+class MigrationMode(StrEnum):
+    """The fate of the other variants of a workload once one is admitted (concurrent admission)."""
+
+    TRY_PREFERRED_FLAVORS = "TryPreferredFlavors"
+    """Variants of preferred flavors continue to try."""
+    RETAIN_FIRST_ADMISSION = "RetainFirstAdmission"
+    """The others are deactivated."""
 
 
 class PreemptionReason(StrEnum):

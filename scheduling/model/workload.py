@@ -74,7 +74,9 @@ class Workload:
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
     workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`:
     the workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its
-    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority.
+    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority. `parent`:
+    the key of the workload of which it is a variant (concurrent admission), whose gate for preemption was opened at
+    `gate_opened_at`.
     """
 
     namespace: str
@@ -102,6 +104,8 @@ class Workload:
     placement: Placement | None = None
     single_pod: bool = False
     nice: int = 0
+    parent: str = ""
+    gate_opened_at: float | None = None
 
     @property
     def key(self) -> str:
@@ -112,6 +116,16 @@ class Workload:
     def queue_key(self) -> str:
         """The key of its LocalQueue."""
         return f"{self.namespace}/{self.queue_name}"
+
+    @property
+    def variant_flavor(self) -> str:
+        """The flavor that a variant pursues."""
+        return self.allowed_flavors[0] if self.allowed_flavors else ""
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether it holds quota of its own: the parent of variants has an admission without any usage."""
+        return self.admission is not None and any(each.resource_usage for each in self.admission.pod_set_assignments)
 
     @property
     def effective_priority(self) -> int:

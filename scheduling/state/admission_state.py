@@ -39,12 +39,24 @@ class WorkloadTracker:
     def track(self, info: WorkloadInfo) -> None:
         """Track a workload that is not tracked yet: queue it, charge its quota, or neither."""
         workload = info.workload
+        if self._has_variants(info):
+            return  # they wait and hold quota in its place
         if workload.holds_quota:
             self._track_reserving(info)
             return
         cq = self._queue_for(info)
         if cq is not None:
             self._state.enqueue(info, cq)
+
+    def _has_variants(self, info: WorkloadInfo) -> bool:
+        """Return whether the workload has variants: as in Kueue all but these themselves, where there is a policy. One
+        that is charged for quota of its own, from before there was a policy, has none until it waits again."""
+        workload = info.workload
+        if workload.parent:
+            return False
+        local_queue = self._state.local_queues.get(info.queue_key)
+        cq = self._state.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None
+        return cq is not None and cq.spec.concurrent_admission is not None and not workload.is_charged
 
     def untrack(self, info: WorkloadInfo) -> None:
         """Remove a workload from its queue, or discharge its quota."""
@@ -147,6 +159,8 @@ class WorkloadTracker:
 
     def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
         """The ClusterQueue in which a workload without quota waits; None when it may not be queued."""
+        if self._has_variants(info):
+            return None
         local_queue = self._state.local_queues.get(info.queue_key)
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None

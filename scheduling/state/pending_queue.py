@@ -6,7 +6,7 @@ inadmissible together. So an event that wakes a queue costs as much as there are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduling.model.vocabulary import PendingReason
@@ -161,6 +161,10 @@ class PendingQueue:
     def keys(self) -> list[str]:
         """The keys of all pending workloads."""
         return list(self._waiting)
+
+    def waiting(self) -> Collection[WorkloadInfo]:
+        """All pending workloads, in no order."""
+        return self._waiting.values()
 
     def in_order(self) -> list[WorkloadInfo]:
         """All pending workloads in queue order, inadmissible ones included."""

@@ -11,7 +11,7 @@ from scheduling.model.vocabulary import ClusterQueueReason, PendingReason, StopP
 from scheduling.quota.cells import Cell, CohortNode, QuotaNode
 from scheduling.quota.fair_sharing import dominant_resource_share
 from scheduling.state.cluster_queue import ClusterQueueState
-from scheduling.state.workload_info import QueueState
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,15 @@ def _declared(cell: Cell) -> tuple[int, int | None, int | None]:
 
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
-    """The figures of a ClusterQueue. While it is inactive, all its pending workloads count as inadmissible."""
+    """The figures of a ClusterQueue. While it is inactive, all its pending workloads count as inadmissible.
+    The variants of a workload (concurrent admission) count as one, which waits while none of them is admitted."""
     active, inadmissible = cq.queue.active_count, cq.queue.inadmissible_count
+    reserving = len(cq.workloads)
+    if cq.spec.concurrent_admission is not None:
+        waiting = list(_waiting_jobs(cq).values())
+        active = sum(info.queue_state is QueueState.ACTIVE for info in waiting)
+        inadmissible = len(waiting) - active
+        reserving = len({info.workload.parent or key for key, info in cq.workloads.items()})
     return ClusterQueueStatus(
         cq.name,
         cq.spec.cohort_name,
@@ -119,11 +126,22 @@ def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
         cq.inactive_message,
         active if cq.active else 0,
         inadmissible if cq.active else active + inadmissible,
-        len(cq.workloads),
+        reserving,
         sum(info.admitted for info in cq.workloads.values()),
         dominant_resource_share(cq.node).weighted,
         usage_of(cq.node),
     )
+
+
+def _waiting_jobs(cq: ClusterQueueState) -> dict[str, WorkloadInfo]:
+    """The pending workloads; of the variants of one none while one is admitted, else one, an active one first."""
+    running = {info.workload.parent for info in cq.workloads.values() if info.admitted and info.workload.parent}
+    found: dict[str, WorkloadInfo] = {}
+    for info in cq.queue.waiting():
+        key = info.workload.parent or info.key
+        if key not in running and (key not in found or info.queue_state is QueueState.ACTIVE):
+            found[key] = info
+    return found
 
 
 def pending_counts(cq: ClusterQueueState) -> PendingCounts:
@@ -135,6 +153,11 @@ def pending_counts(cq: ClusterQueueState) -> PendingCounts:
     for position, equals in enumerate((active, inadmissible)):
         for found in equals:
             counts.setdefault(found.queue_key, [0, 0])[position] += found.size
+    if cq.spec.concurrent_admission is not None:
+        counts = {}
+        for info in _waiting_jobs(cq).values():
+            position = int(not cq.active or info.queue_state is not QueueState.ACTIVE)
+            counts.setdefault(info.queue_key, [0, 0])[position] += 1
     hashes = (len({found.scheduling_hash for found in equals}) for equals in (active, inadmissible))
     return PendingCounts(
         {key: (counts[key][0], counts[key][1]) for key in sorted(counts)}, (next(hashes), next(hashes))

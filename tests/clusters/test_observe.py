@@ -241,3 +241,18 @@ def test_what_was_decided_before_the_leader_looked_is_not_told_as_new(server: Se
     kueue.watcher.resync()
     Observer(kueue.cluster, "next", clock=kueue.now).run()
     assert not Decision.objects.exists()
+
+
+def test_variants_of_a_workload_are_known_as_such_and_what_they_hold_counts_once(server: ServerThread) -> None:
+    kueue = KueueCluster(server)
+    configure(kueue)
+    labels = {"kueue.x-k8s.io/concurrent-admission-parent": "true"}
+    parent = workload(kueue, "job", admitted(kueue), metadata={"labels": labels})
+    owner = {"apiVersion": V1BETA2, "kind": "Workload", "name": "job", "uid": parent["metadata"]["uid"]}
+    workload(kueue, "job-variant-plain", admitted(kueue), metadata={"ownerReferences": [owner]})
+    kueue.look()
+    rows = dict(Workload.objects.values_list("name", "parent_name"))
+    assert rows == {"job": "", "job-variant-plain": "job"}
+    assert Workload.objects.get(name="job").has_variants
+    assert PodSet.objects.get(workload__name="job").resource_usage == {}
+    assert PodSet.objects.get(workload__name="job-variant-plain").resource_usage == {"cpu": 2000}

@@ -32,7 +32,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "Workload": (
         "conditions", "admission", "requeueState", "reclaimablePods", "admissionChecks",
         "accumulatedPastExecutionTimeSeconds", "schedulingStats", "unhealthyNodes", "clusterName",
-        "nominatedClusterNames",
+        "nominatedClusterNames", "preemptionGates",
     ),
 }  # fmt: skip
 """The keys of each status that we write; the others are left as they are."""

@@ -148,6 +148,9 @@ class ServedWorkloads:
             if manifest["metadata"].get(key):
                 metadata[key] = manifest["metadata"][key]
         owner = self._owner(row)
+        parent = self._parent(row)
+        if parent is not None:
+            metadata["ownerReferences"] = [parent]
         if owner is not None:
             metadata["ownerReferences"] = [owner]
             metadata["labels"] = {**(metadata.get("labels") or {}), _JOB_UID: owner["uid"]}
@@ -190,6 +193,20 @@ class ServedWorkloads:
                 return None
             uid = there["metadata"]["uid"]
         reference = {"apiVersion": kind.api_version, "kind": job.kind, "name": job.name, "uid": uid}
+        return {**reference, "controller": True, "blockOwnerDeletion": True}
+
+    def _parent(self, row: WorkloadRow) -> JsonObject | None:
+        """The parent's object, which owns its variants; None where the row is no variant. Raises a ClusterError while
+        it is not there."""
+        name = row.row.parent_name
+        if not name:
+            return None
+        found = ServedObject.objects.filter(
+            cluster=self._cluster, kind=KIND, namespace=row.row.namespace, name=name
+        ).first()
+        if found is None or not found.uid:
+            raise ClusterError(404, "NotFound", f"the Workload {name} of which it is a variant is not there yet")
+        reference = {"apiVersion": self._resource.api_version, "kind": KIND, "name": name, "uid": found.uid}
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 
     def _replace(self, entry: ServedObject, row: WorkloadRow) -> None:

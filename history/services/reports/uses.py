@@ -28,7 +28,7 @@ USES: Final = sql.SQL(
                 SELECT max(ended_at) AS ended_at FROM history_usagerecord AS record
                 WHERE record.workload_uid = workload.uid AND record.reserved_at < workload.quota_reserved_at
             ) AS earlier ON true
-        WHERE {of_running} AND workload.status <> 'Finished'
+        WHERE {of_running} AND workload.status <> 'Finished' AND NOT workload.has_variants
             AND workload.quota_reserved_at IS NOT NULL AND workload.quota_reserved_at < %(until)s
     )
     """

@@ -15,6 +15,7 @@ _WAITING: Final = """
     SELECT pod_set.requests, sum(pod_set.count)::bigint
     FROM queues_podset AS pod_set JOIN queues_workload AS workload ON workload.id = pod_set.workload_id
     WHERE workload.cluster_id = %s AND workload.status IN ('Pending', 'Evicted') AND workload.active
+        AND workload.parent_name = ''
     GROUP BY 1
 """
 _WHOLE: Final = 100

@@ -9,7 +9,7 @@ from history.services.sampling.gathered import Gathered, Places, SubjectKey
 
 _WORKLOADS: Final = """
     SELECT namespace, queue_name, cluster_queue_name, status, reason, active, count(*)
-    FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' GROUP BY 1, 2, 3, 4, 5, 6
+    FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished' AND parent_name = '' GROUP BY 1, 2, 3, 4, 5, 6
 """
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from accounts.events import wake_scheduler
 from accounts.models import Cluster
+from queues.manifests.kueue_keys import PARENT
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.manifests.workload_status import PodSetStatus, WorkloadState
@@ -28,7 +29,8 @@ _ASKED: Final = ("position", "count", "min_count", "template", "requests", "topo
 
 @dataclass(frozen=True, slots=True)
 class MirroredWorkload:
-    """A Workload object as read. `owners` are the uids of the jobs, or pods, that it stands for."""
+    """A Workload object as read. `owners` are the uids of the jobs, or pods, that it stands for; `parent` is the name
+    of the workload of which it is a variant (concurrent admission)."""
 
     uid: uuid.UUID
     created_at: datetime
@@ -36,6 +38,12 @@ class MirroredWorkload:
     state: WorkloadState
     owners: tuple[uuid.UUID, ...] = ()
     deleted_at: datetime | None = None
+    parent: str = ""
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether Kueue says that it is the parent of variants."""
+        return self.spec.labels.get(PARENT) == "true"
 
 
 def store_workloads(cluster: Cluster, mirrored: Sequence[MirroredWorkload]) -> None:
@@ -135,6 +143,8 @@ def _values(found: MirroredWorkload) -> dict[str, Any]:
         "maximum_execution_seconds": spec.maximum_execution_seconds,
         "preemption_gates": list(spec.preemption_gates),
         "deletion_requested_at": found.deleted_at,
+        "parent_name": found.parent,
+        "has_variants": found.has_variants,
         "status": rules.status.value,
         "reason": reason,
         "message": message,
@@ -165,6 +175,8 @@ def _pod_sets(found: MirroredWorkload) -> list[tuple[PodSetSpec, dict[str, Any]]
     for position, spec in enumerate(found.spec.pod_sets):
         asked = {column: getattr(spec, column) for column in _ASKED if column != "position"} | {"position": position}
         given = {column: getattr(found.state.pod_sets.get(spec.name, _NOTHING), column) for column in _GIVEN}
+        if found.has_variants:
+            given["resource_usage"] = {}  # it is charged to its variant, whose copy its admission is
         rows.append((spec, asked | given))
     return rows
 

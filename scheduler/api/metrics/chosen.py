@@ -31,7 +31,7 @@ _RUNNING_WORKLOADS: Final = """
     SELECT cluster_id, cluster_queue_name, namespace, queue_name, labels::text, annotations::text, count(*)
     FROM queues_workload
     WHERE status <> 'Finished' AND quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL
-        AND cluster_id = ANY(%s)
+        AND cluster_id = ANY(%s) AND parent_name = ''
     GROUP BY 1, 2, 3, 4, 5, 6
 """
 

@@ -32,12 +32,14 @@ _WORKLOADS: Final = """
         count(*) FILTER (WHERE status <> 'Finished' AND quota_reserved_at IS NOT NULL),
         count(*) FILTER (WHERE status <> 'Finished' AND quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
     FROM queues_workload AS workload JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
+    WHERE workload.parent_name = ''
     GROUP BY 1, 2, 3, 4
 """
 _UNADMITTED: Final = """
     SELECT cluster.name, workload.cluster_queue_name, workload.namespace, workload.queue_name, workload.reason, count(*)
     FROM queues_workload AS workload JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
     WHERE workload.status <> 'Finished' AND (workload.quota_reserved_at IS NULL OR workload.admitted_at IS NULL)
+        AND workload.parent_name = ''
     GROUP BY 1, 2, 3, 4, 5
 """
 _HELD: Final = """
@@ -58,6 +60,7 @@ _WAITING: Final = """
         JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
         jsonb_each_text(pod_set.requests) AS request
     WHERE workload.status <> 'Finished' AND workload.quota_reserved_at IS NULL AND workload.active
+        AND workload.parent_name = ''
     GROUP BY 1, 2, 3
 """
 

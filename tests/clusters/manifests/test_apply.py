@@ -323,13 +323,7 @@ def test_settings_of_the_cluster_are_pruned(apply: Apply, cluster: Cluster) -> N
     assert (cluster.configuration, cluster.device_plugin_configuration) == ({}, {})
 
 
-def test_concurrent_admission_is_refused_by_name(apply: Apply) -> None:
-    text = joined(
-        texts.namespace(),
-        texts.cluster_queue(more="concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}"),
-    )
-    with pytest.raises(ManifestErrors) as refusal:
-        apply(text)
-    [error] = refusal.value.errors
-    assert error.path == "spec.concurrentAdmissionPolicy"
-    assert error.rule == "Unsupported value: a workload is tried in one flavor after the other"
+def test_a_policy_of_concurrent_admission_is_kept_with_its_mode(apply: Apply) -> None:
+    text = joined(texts.namespace(), texts.cluster_queue(more="concurrentAdmissionPolicy: {}"))
+    assert apply(text).objects
+    assert ClusterQueue.objects.get().concurrent_admission_policy == {"migration": {"mode": "TryPreferredFlavors"}}

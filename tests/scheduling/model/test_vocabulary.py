@@ -26,7 +26,7 @@ KUEUE: dict[type[StrEnum], str] = {
     PendingReason: "PendingEvaluation NoMatchingFlavor ExceedsMaxQuota WaitingForQuota TopologyPlacementFailed "
     "WaitingForPreemptedWorkloads Misconfigured Suspended WaitingForPodsReady AdmissionGated OnHold Deactivated",
     EvictionReason: "Preempted PodsReadyTimeout AdmissionCheck ClusterQueueStopped LocalQueueStopped NodeFailures "
-    "FlavorMigration Deactivated",
+    "FlavorMigration VariantEvicted ConcurrentAdmission Deactivated",
     PreemptionReason: "InClusterQueue InCohortReclamation InCohortFairSharing InCohortReclaimWhileBorrowing",
     RequeuedReason: "Reactivated BackoffFinished ClusterQueueRestarted LocalQueueRestarted Inadmissible",
     FinishedReason: "Succeeded Failed OutOfSync OwnerNotFound WorkloadSliceReplaced FailedToStart",
