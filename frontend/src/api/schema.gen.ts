@@ -6975,6 +6975,26 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description A variant of a workload: it pursues one flavor (concurrent admission). */
+        Variant: {
+            name: string;
+            flavor: string;
+            status: components["schemas"]["WorkloadStatusEnum"];
+            state: components["schemas"]["WorkloadStateEnum"];
+            /** @description False: it does not try, as a variant that is preferred has quota. */
+            active: boolean;
+            /** @description Why it waits or ended; stable. */
+            reason: string;
+            /** @description The same as a sentence. */
+            message: string;
+            /** Format: date-time */
+            admitted_at: string | null;
+            /**
+             * Format: date-time
+             * @description Since when it may preempt; null: not.
+             */
+            gate_opened_at: string | null;
+        };
         /**
          * @description * `create` - create
          *     * `update` - update
@@ -7120,6 +7140,8 @@ export interface components {
             /** Format: date-time */
             requeue_at: string | null;
             owner: components["schemas"]["Owner"] | null;
+            /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
+            variant_of: string;
             pod_sets: components["schemas"]["PodSet"][];
             /** @description In a list, the ones that `?annotations=` names. */
             annotations?: {
@@ -7192,6 +7214,8 @@ export interface components {
             /** Format: date-time */
             requeue_at: string | null;
             owner: components["schemas"]["Owner"] | null;
+            /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
+            variant_of: string;
             pod_sets: components["schemas"]["PodSet"][];
             annotations: {
                 [key: string]: string;
@@ -7199,6 +7223,8 @@ export interface components {
             conditions: components["schemas"]["Condition"][];
             admission_checks: components["schemas"]["AdmissionCheckState"][];
             devices: components["schemas"]["HeldSlice"][];
+            /** @description Of a concurrentAdmissionPolicy; the preferred flavor first. */
+            variants: components["schemas"]["Variant"][];
             requeue_count: number;
             eviction_counts: unknown;
             unhealthy_nodes: unknown;
@@ -20196,6 +20222,8 @@ export interface operations {
                 total?: boolean;
                 /** @description Submitted before. */
                 until?: string;
+                /** @description The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants. */
+                variants_of?: string;
             };
             header?: never;
             path?: never;
@@ -22018,6 +22046,8 @@ export interface operations {
                 submitted_by?: string;
                 /** @description Submitted before. */
                 until?: string;
+                /** @description The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants. */
+                variants_of?: string;
             };
             header?: never;
             path?: never;
