@@ -33,6 +33,7 @@ const WORKLOAD: Workload = {
   evicted_at: null,
   finished_at: null,
   owner: null,
+  variant_of: "",
   pod_sets: [],
 };
 
@@ -61,8 +62,9 @@ describe("what can be done", () => {
     [{ status: "Admitted", active: true }, ["hold", "requeue", "priority", "cancel"]],
     [{ status: "Evicted", active: true }, ["hold", "priority", "cancel"]],
     [{ status: "Finished", active: true }, []],
+    [{ status: "Admitted", active: true, variant_of: "train" }, []],
   ] as const)("%o: %o", (workload, actions) => {
-    expect(possibleActions(workload)).toEqual(actions);
+    expect(possibleActions({ variant_of: "", ...workload })).toEqual(actions);
   });
 });
 

@@ -16,8 +16,9 @@ import { PriorityClassSelect } from "./priority-class-select";
 import { tellDone } from "./undo";
 
 /** What can be done to it now, in the order of the buttons. */
-export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
-  if (workload.status === "Finished") return [];
+export function possibleActions(workload: Pick<Workload, "status" | "active" | "variant_of">): ActionKind[] {
+  // A variant is changed by the workload that it is of, and by no one else.
+  if (workload.status === "Finished" || workload.variant_of !== "") return [];
   const holdsQuota = workload.status === "Admitted" || workload.status === "QuotaReserved";
   return [
     workload.active ? "hold" : "release",

@@ -27,6 +27,7 @@ import { Lifecycle } from "./lifecycle";
 import { PodSets } from "./pod-sets";
 import { Pods } from "./pods";
 import { Use } from "./use";
+import { Variants } from "./variants";
 import { WhereItRan } from "./where-it-ran";
 
 export interface WorkloadPageProps extends Pick<StateOfWorkloadProps, "candidates"> {
@@ -85,6 +86,7 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
         </Box>
       )}
       <Stack gap="md">
+        <Variants workload={workload.data} />
         <Devices workload={workload.data} />
         {workload.data.devices.length === 0 && workload.data.status !== "Pending" && (
           <WhereItRan namespace={namespace} name={name} />
@@ -171,6 +173,21 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
         <Trans>priority {workload.priority}</Trans>
         {workload.priority_class !== "" && ` (${workload.priority_class})`}
       </span>
+      {workload.variant_of !== "" && (
+        <span>
+          <Trans>
+            variant of{" "}
+            <TextLink
+              to="/workloads/$namespace/$name"
+              params={{ namespace: workload.namespace, name: workload.variant_of }}
+              fz="inherit"
+              underline="always"
+            >
+              {workload.variant_of}
+            </TextLink>
+          </Trans>
+        </span>
+      )}
       {workload.owner !== null && (
         <span>
           <Trans>
