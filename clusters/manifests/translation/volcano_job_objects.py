@@ -157,7 +157,11 @@ class _Job:
 
     def _as_job(self) -> JsonObject:
         (task,) = self._job.tasks
-        spec = self._child_spec(task, [*task.policies, *self._job.policies], "spec")
+        policies = [*task.policies, *self._job.policies]
+        spec = self._child_spec(task, policies, "spec")
+        if _action_on(policies, JobEvent.POD_FAILED) is JobAction.RESTART_JOB:
+            spec["backoffLimit"] = self._allowed_restarts()
+            self._made.lose("spec.policies:RestartJob", "a Job makes the pod again that failed, not all of them")
         if self._job.min_success is not None:
             spec["successPolicy"] = {"rules": [{"succeededCount": self._job.min_success}]}
             self._made.keep("spec.minSuccess", "successPolicy.rules[0].succeededCount")

@@ -106,6 +106,7 @@ def test_a_task_beyond_the_roles_keeps_a_job_set_and_says_so() -> None:
     ("policy", "expected"),
     [
         ({"event": "PodFailed", "action": "RestartPod"}, {"backoffLimit": 4}),
+        ({"event": "PodFailed", "action": "RestartJob"}, {"backoffLimit": 4}),
         ({"event": "PodFailed", "action": "TerminateJob"}, {"backoffLimit": 0}),
         ({"event": "*", "action": "AbortJob"}, {"backoffLimit": 0}),
         ({"exitCode": 3, "action": "TerminateJob"}, {"backoffLimitPerIndex": 0}),
