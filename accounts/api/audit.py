@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.csv_lines import csv_lines
+from accounts.api.names_filter import NamesFilter
 from accounts.api.scope import ClusterView
 from accounts.models import AuditRecord, AuditRecordQuerySet, AuditVerb
 from accounts.services.audit import line
@@ -55,10 +56,10 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `audit/`."""
 
-    username = filters.CharFilter()
+    username = NamesFilter()
     verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
     kind = filters.CharFilter(lookup_expr="iexact", help_text="In any case.")
-    namespace = filters.CharFilter()
+    namespace = NamesFilter()
     name = filters.CharFilter(method="about")
     request_id = filters.CharFilter()
     address = filters.CharFilter()

@@ -24,6 +24,8 @@ from kueueweb.api.errors import error_body, located
 from scheduling.manifest import LocatedError, MistakeReason
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_NAMES_OF_ONE: Final = frozenset({"container", "device", "driver", "flavor", "node", "resource", "vendor"})
+"""Filters that take one name; the others take several with commas between them, or texts."""
 _lock = threading.Lock()
 
 View = Callable[..., Any]
@@ -69,6 +71,9 @@ def _check(name: str, values: Sequence[Any], known: Parameters) -> LocatedError 
     mistake = _without_value(name, values, schema) or _beyond_bounds(name, str(values[-1]), schema)
     if mistake is not None:
         return mistake
+    if name in _NAMES_OF_ONE and "," in str(values[-1]):
+        rule = "must be one name: no name contains a comma"
+        return LocatedError(0, name, values[-1], rule, "Ask for each by itself.", MistakeReason.INVALID)
     form = _FORMS.get(str(schema.get("format") or schema.get("type")))
     if form is None or all(form.reads(str(value)) for value in values):
         return None

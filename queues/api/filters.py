@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 from rest_framework.exceptions import ValidationError
 
+from accounts.api.names_filter import NamesFilter
 from queues.api.label_selector import with_labels
 from queues.models import LocalQueue, Pod, PodSet, Workload
 from queues.querysets import workload_state
@@ -58,15 +59,15 @@ class _WorkloadForm(forms.Form):
 class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `workloads/`."""
 
-    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
-    local_queue = filters.CharFilter(field_name="queue_name")
-    namespace = filters.CharFilter()
+    cluster_queue = NamesFilter(field_name="cluster_queue_name")
+    local_queue = NamesFilter(field_name="queue_name")
+    namespace = NamesFilter()
     status = _ManyChoices(choices=_STATUSES, help_text="One or more, separated by commas.")
     state = _ManyChoices(method="in_state", choices=_STATES, help_text="One or more, separated by commas.")
-    reason = filters.CharFilter()
+    reason = NamesFilter()
     active = filters.BooleanFilter()
-    priority_class = filters.CharFilter(field_name="priority_class_name")
-    submitted_by = filters.CharFilter()
+    priority_class = NamesFilter(field_name="priority_class_name")
+    submitted_by = NamesFilter()
     names = filters.CharFilter(
         method="with_names",
         help_text=f"These, each as `namespace/name`, with commas between them; at most {MAX_NAMES}.",
@@ -153,14 +154,14 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
 class NamespaceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of lists of namespaced objects."""
 
-    namespace = filters.CharFilter()
+    namespace = NamesFilter()
 
 
 class LocalQueueFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `local-queues/`."""
 
-    namespace = filters.CharFilter()
-    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+    namespace = NamesFilter()
+    cluster_queue = NamesFilter(field_name="cluster_queue_name")
 
     class Meta:
         model = LocalQueue

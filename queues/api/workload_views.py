@@ -136,6 +136,9 @@ class WorkloadsView(ClusterView):
         if unused:
             rule = f"Forbidden with ordering=position, which takes {', '.join(sorted(_OF_POSITIONS))}."
             raise ValidationError(dict.fromkeys(unused, rule))
+        for name in ("cluster_queue", "local_queue", "namespace"):
+            if "," in query_text(parameters, name):
+                raise ValidationError({name: "Positions are those of one ClusterQueue: give one name."})
         for name, text, most in (("after", after, 10**9), ("limit", limit, 1000)):
             if not (text.isascii() and text.isdigit() and int(text[:10]) <= most):
                 raise ValidationError({name: f"{text!r} is not a whole number up to {most}."})

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import NamesFilter
 from accounts.api.scope import ClusterView
 from queues.services.visibility import readers_of
 from scheduler.models import Decision, SchedulingCycle
@@ -59,13 +60,13 @@ class SchedulingCycleSerializer(serializers.Serializer[Any]):
 class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `decisions/`."""
 
-    namespace = filters.CharFilter()
-    workload = filters.CharFilter(field_name="workload_name")
+    namespace = NamesFilter()
+    workload = NamesFilter(field_name="workload_name")
     workload_uid = filters.UUIDFilter()
-    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+    cluster_queue = NamesFilter(field_name="cluster_queue_name")
     search = filters.CharFilter(field_name="workload_name", lookup_expr="icontains", help_text="Part of the name.")
-    action = filters.CharFilter()
-    reason = filters.CharFilter()
+    action = NamesFilter()
+    reason = NamesFilter()
     since = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="lt")
 

@@ -15,6 +15,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import NamesFilter
 from accounts.api.scope import ClusterView
 from queues.services.visibility import readers_of
 from scheduler.models import ShadowCount, ShadowDifference
@@ -101,9 +102,9 @@ class ShadowDifferenceSerializer(serializers.Serializer[Any]):
 class ShadowDifferenceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `shadow/differences/`."""
 
-    namespace = filters.CharFilter()
-    workload = filters.CharFilter(field_name="workload_name")
-    verdict = filters.CharFilter()
+    namespace = NamesFilter()
+    workload = NamesFilter(field_name="workload_name")
+    verdict = NamesFilter()
 
     class Meta:
         model = ShadowDifference

@@ -8410,6 +8410,7 @@ export interface operations {
                 /** @description How many rows at most. */
                 limit?: number;
                 name?: string;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 request_id?: string;
                 /** @description Part of the object's name. */
@@ -8418,6 +8419,7 @@ export interface operations {
                 /** @description Count all rows, too. */
                 total?: boolean;
                 until?: string;
+                /** @description One or more, separated by commas. */
                 username?: string;
                 /**
                  * @description * `create` - create
@@ -8496,12 +8498,14 @@ export interface operations {
                 /** @description In any case. */
                 kind?: string;
                 name?: string;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 request_id?: string;
                 /** @description Part of the object's name. */
                 search?: string;
                 since?: string;
                 until?: string;
+                /** @description One or more, separated by commas. */
                 username?: string;
                 /**
                  * @description * `create` - create
@@ -11198,15 +11202,19 @@ export interface operations {
     decisions_list: {
         parameters: {
             query?: {
+                /** @description One or more, separated by commas. */
                 action?: string;
                 /** @description The cursor `next` of a page. */
                 after?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
+                /** @description One or more, separated by commas. */
                 cluster_queue?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
+                /** @description One or more, separated by commas. */
                 reason?: string;
                 /** @description Part of the name. */
                 search?: string;
@@ -11214,6 +11222,7 @@ export interface operations {
                 /** @description Count all rows, too. */
                 total?: boolean;
                 until?: string;
+                /** @description One or more, separated by commas. */
                 workload?: string;
                 workload_uid?: string;
             };
@@ -12218,6 +12227,7 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -12581,9 +12591,11 @@ export interface operations {
                 after?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
+                /** @description One or more, separated by commas. */
                 cluster_queue?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -17362,6 +17374,7 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19019,10 +19032,13 @@ export interface operations {
                 cluster?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
+                /** @description One or more, separated by commas. */
                 verdict?: string;
+                /** @description One or more, separated by commas. */
                 workload?: string;
             };
             header?: never;
@@ -20168,6 +20184,7 @@ export interface operations {
                 annotations?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
+                /** @description One or more, separated by commas. */
                 cluster_queue?: string;
                 /** @description Ended from then on. */
                 finished_since?: string;
@@ -20177,15 +20194,19 @@ export interface operations {
                 label?: string;
                 /** @description How many rows at most. */
                 limit?: number;
+                /** @description One or more, separated by commas. */
                 local_queue?: string;
                 /** @description These, each as `namespace/name`, with commas between them; at most 100. */
                 names?: string;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description With a pod that lives on this node. */
                 node?: string;
                 /** @description `-id`: newest first; a `-` turns each around. `position`: pending workloads of a `cluster_queue`. */
                 ordering?: "-cluster_queue" | "-id" | "-name" | "-namespace" | "-priority" | "-reason" | "-status" | "-submitted_by" | "cluster_queue" | "id" | "name" | "namespace" | "position" | "priority" | "reason" | "status" | "submitted_by";
+                /** @description One or more, separated by commas. */
                 priority_class?: string;
+                /** @description One or more, separated by commas. */
                 reason?: string;
                 /** @description That ask for some of this resource. */
                 resource?: string;
@@ -20217,6 +20238,7 @@ export interface operations {
                  *     * `Finished` - Finished
                  */
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
+                /** @description One or more, separated by commas. */
                 submitted_by?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -21998,6 +22020,7 @@ export interface operations {
                 by?: string;
                 /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
                 cluster?: string;
+                /** @description One or more, separated by commas. */
                 cluster_queue?: string;
                 /** @description Ended from then on. */
                 finished_since?: string;
@@ -22005,13 +22028,17 @@ export interface operations {
                 finished_until?: string;
                 /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
                 label?: string;
+                /** @description One or more, separated by commas. */
                 local_queue?: string;
                 /** @description These, each as `namespace/name`, with commas between them; at most 100. */
                 names?: string;
+                /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description With a pod that lives on this node. */
                 node?: string;
+                /** @description One or more, separated by commas. */
                 priority_class?: string;
+                /** @description One or more, separated by commas. */
                 reason?: string;
                 /** @description That ask for some of this resource. */
                 resource?: string;
@@ -22043,6 +22070,7 @@ export interface operations {
                  *     * `Finished` - Finished
                  */
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
+                /** @description One or more, separated by commas. */
                 submitted_by?: string;
                 /** @description Submitted before. */
                 until?: string;

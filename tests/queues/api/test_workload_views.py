@@ -244,6 +244,19 @@ def test_filters(alice: SchemaClient, local_queue: LocalQueue) -> None:
     assert names(alice.get(URL, {"active": "false"})) == ["train-b"]
 
 
+def test_filters_take_several_values(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    alice.post(URL, [workload("train-a"), workload("serve", "team-b"), workload("train-b")])
+    Workload.objects.filter(name="train-b").update(cluster_queue_name="b", reason="Preempted")
+    assert names(alice.get(URL, {"namespace": "team-b"})) == ["serve"]
+    assert names(alice.get(URL, {"namespace": "team-a,team-b"})) == ["train-b", "serve", "train-a"]
+    assert names(alice.get(URL, {"namespace": "team-b, absent"})) == ["serve"]
+    assert names(alice.get(URL, {"cluster_queue": "b,absent", "reason": "Admitted,Preempted"})) == ["train-b"]
+    assert names(alice.get(URL, {"submitted_by": "absent,other"})) == []
+    answer = alice.get(URL, {"ordering": "position", "cluster_queue": "research,b"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["path"] == "cluster_queue"
+
+
 def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queue: LocalQueue) -> None:
     """Node, resource, label and time, in the list and in the counts."""
     alice.post(URL, [workload("train"), workload("serve"), workload("old")])

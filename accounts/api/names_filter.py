@@ -1,0 +1,24 @@
+"""A filter of lists that takes one name or several."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.models import QuerySet
+from django_filters import rest_framework as filters
+
+_ONE_OR_MORE: Final = "One or more, separated by commas."
+
+
+class NamesFilter(filters.CharFilter):  # type: ignore[misc]  # the library is not typed
+    """An exact match with one of several values, separated by commas. No value that it compares contains a comma."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, help_text=_ONE_OR_MORE, **kwargs)
+
+    def filter(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """The rows that have one of the values; all rows if none is given."""
+        if not value:
+            return rows
+        names = [name for part in value.split(",") if (name := part.strip())]
+        return rows.filter(**{f"{self.field_name}__in": names})
