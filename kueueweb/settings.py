@@ -99,6 +99,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "kueueweb.api.middleware.CompressedAnswers",
+    "kueueweb.api.problem_details.problem_details",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -317,6 +318,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "kueueweb.api.pagination.KeysetPagination",
     "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "kueueweb.api.problem_details.ProblemNegotiation",
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe forms that we do not have; docs/openapi.json says more
     "NUM_PROXIES": 0,  # the web server has determined the client's address already

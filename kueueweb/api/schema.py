@@ -15,6 +15,7 @@ from rest_framework.permissions import SAFE_METHODS
 from accounts.api.permissions import Scoped
 from accounts.api.scope import DRY_RUN
 from kueueweb.api.examples import ERRORS, TAGS, examples
+from kueueweb.api.problem_details import PROBLEM
 from scheduler.live.shapes import FRAMES
 
 
@@ -212,8 +213,30 @@ def share_refusals(result: Any, generator: Any, request: Any, public: bool) -> A
                     name = f"Error{code}{_variant(answer)}"
                     assert shared.setdefault(name, answer) == answer, f"two answers have the name {name}"
                     operation["responses"][code] = {"$ref": f"#/components/responses/{name}"}
+    for answer in shared.values():
+        answer["content"][PROBLEM] = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+    result["components"]["schemas"]["ProblemDetails"] = _PROBLEM_DETAILS
     result["components"]["responses"] = dict(sorted(shared.items()))
     return result
+
+
+_PROBLEM_DETAILS: Final[Mapping[str, Any]] = {
+    "description": "An error with the members of RFC 9457, for clients that accept this media type.",
+    "allOf": [
+        {"$ref": "#/components/schemas/Error"},
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string"},
+                "title": {"type": "string", "description": "The phrase of the status."},
+                "status": {"type": "integer"},
+                "detail": {"type": "string", "description": "The same as `message`."},
+                "instance": {"type": "string", "description": "Where the audit has the records of this request."},
+            },
+            "required": ["type", "title", "status", "detail"],
+        },
+    ],
+}
 
 
 def _variant(answer: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kueueweb.api.examples import ERRORS, TAGS, examples
+from kueueweb.api.problem_details import PROBLEM
 from kueueweb.api.schema import success_of
 from tests.api_client import answer_of, schema
 
@@ -50,7 +51,9 @@ def test_every_error_has_an_example() -> None:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for code in ERRORS:
-                for content in (answer_of(operation, code) or {}).get("content", {}).values():
+                for kind, content in (answer_of(operation, code) or {}).get("content", {}).items():
+                    if kind == PROBLEM:  # the same with more members, for which the schema has texts
+                        continue
                     assert content["examples"]["error"]["$ref"] == f"#/components/examples/Error{code}", (method, path)
 
 

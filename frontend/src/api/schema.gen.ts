@@ -7353,6 +7353,17 @@ export interface components {
          * @enum {string}
          */
         WorkloadStatusEnum: "Pending" | "QuotaReserved" | "Admitted" | "Evicted" | "Finished";
+        /** @description An error with the members of RFC 9457, for clients that accept this media type. */
+        ProblemDetails: components["schemas"]["Error"] & {
+            type: string;
+            /** @description The phrase of the status. */
+            title: string;
+            status: number;
+            /** @description The same as `message`. */
+            detail: string;
+            /** @description Where the audit has the records of this request. */
+            instance?: string;
+        };
     };
     responses: {
         /** @description The request is malformed or breaks a rule; `errors` says where. */
@@ -7362,6 +7373,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The request is malformed or breaks a rule; `errors` says where. */
@@ -7372,6 +7384,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The request has no valid credentials. */
@@ -7381,6 +7394,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The request has no valid credentials. */
@@ -7391,6 +7405,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This account may not do that. */
@@ -7400,6 +7415,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This account may not do that. */
@@ -7410,6 +7426,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description There is no such object, or the user may not see it. */
@@ -7419,6 +7436,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description There is no such object, or the user may not see it. */
@@ -7429,6 +7447,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The address does not take this method. */
@@ -7438,6 +7457,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The address does not take this method. */
@@ -7448,6 +7468,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The object's state does not allow it. */
@@ -7457,6 +7478,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The object's state does not allow it. */
@@ -7467,6 +7489,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7481,6 +7504,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["AdmissionCheck"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7495,6 +7519,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Cluster"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7509,6 +7534,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ClusterQueueStatus"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7523,6 +7549,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Cohort"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7537,6 +7564,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["LimitRange"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7551,6 +7579,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["LocalQueueStatus"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7565,6 +7594,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["MultiKueueCluster"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7579,6 +7609,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["MultiKueueConfig"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7593,6 +7624,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Object"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7607,6 +7639,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Prices"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7621,6 +7654,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["PriorityClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7635,6 +7669,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ProvisioningRequestConfig"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7649,6 +7684,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["QuotasInFlavor"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7663,6 +7699,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ResourceFlavor"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7677,6 +7714,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ResourceQuota"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7691,6 +7729,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["RoleBinding"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7705,6 +7744,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["RuntimeClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7719,6 +7759,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["SavedView"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7733,6 +7774,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Topology"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
@@ -7747,6 +7789,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["WorkloadPriorityClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description It has changed since it was read; `current` is the present manifest. */
@@ -7761,6 +7804,7 @@ export interface components {
                 "application/yaml": {
                     [key: string]: unknown;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The body is too large. */
@@ -7770,6 +7814,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The body is too large. */
@@ -7780,6 +7825,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The body's media type is not taken. */
@@ -7789,6 +7835,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The body's media type is not taken. */
@@ -7799,6 +7846,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7813,6 +7861,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["AdmissionCheck"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7827,6 +7876,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ClusterQueueStatus"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7841,6 +7891,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Cohort"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7855,6 +7906,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["LimitRange"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7869,6 +7921,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["LocalQueueStatus"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7883,6 +7936,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["MultiKueueCluster"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7897,6 +7951,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["MultiKueueConfig"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7911,6 +7966,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Object"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7925,6 +7981,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["PriorityClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7939,6 +7996,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ProvisioningRequestConfig"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7953,6 +8011,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ResourceFlavor"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7967,6 +8026,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["ResourceQuota"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7981,6 +8041,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["RoleBinding"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -7995,6 +8056,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["RuntimeClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -8009,6 +8071,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["Topology"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
@@ -8023,6 +8086,7 @@ export interface components {
                     /** @description The object as it is now; null: it does not exist. */
                     current: components["schemas"]["WorkloadPriorityClass"] | null;
                 };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
@@ -8033,6 +8097,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
@@ -8044,6 +8109,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The database or Redis does not answer; the request may have been carried out. */
@@ -8054,6 +8120,7 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
         /** @description The database or Redis does not answer; the request may have been carried out. */
@@ -8065,6 +8132,7 @@ export interface components {
             content: {
                 "application/json": components["schemas"]["Error"];
                 "application/yaml": components["schemas"]["Error"];
+                "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
     };
