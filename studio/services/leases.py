@@ -51,11 +51,11 @@ _GIVE_UP: Final = """
 
 
 def take_question(studio: UUID) -> Question | None:
-    """Take up the question whose turn it is, with a lease; None if there is none."""
+    """Take up the question whose turn it is, with a lease; None if there is none, or its asker deletes it just now."""
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, {"studio": studio, "seconds": LEASE_SECONDS})
         row = cursor.fetchone()
-    return Question.objects.select_related("cluster").get(pk=row[0]) if row else None
+    return Question.objects.select_related("cluster").filter(pk=row[0]).first() if row else None
 
 
 def renew_leases(studio: UUID, ids: Iterable[int]) -> set[int]:

@@ -125,8 +125,8 @@ class Studio:
                 running.child.end(Outcome(None, "Gone", "The question is deleted, or another studio's."))
             elif running.child.is_overdue():
                 running.child.end(Outcome(None, "TimeLimit", "The trial did not end in its time."))
-        for key in give_up_hopeless():
-            announce_end(Question.objects.select_related("cluster").get(pk=key))
+        for question in Question.objects.select_related("cluster").filter(pk__in=give_up_hopeless()):
+            announce_end(question)
 
     def _end(self) -> None:
         """Store the outcomes of children that have ended. Where the database is away they are kept until it is back."""
