@@ -77,7 +77,7 @@ def test_a_running_workload_shows_its_device_and_ends_on_request(
     log_in("admin")
     page.goto(f"/workloads/ai-research/{name}")
     main = page.get_by_role("main")
-    expect(main).to_contain_text("It runs and holds 1 device on 1 node.")
+    expect(main).to_contain_text("It is running and holds 1 device on 1 node.")
     expect(main).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
     page.get_by_role("tab", name="Conditions").click()
     expect(main).to_contain_text("PodsReady")
