@@ -157,7 +157,7 @@ class ShadowCount(models.Model):
     our_reservations = models.PositiveIntegerField(default=0)
     their_preemptions = models.PositiveIntegerField(default=0)
     our_preemptions = models.PositiveIntegerField(default=0)
-    unfinished = models.PositiveIntegerField(default=0, help_text="Comparisons that were cut short.")
+    unfinished = models.PositiveIntegerField(default=0, help_text="The number of comparisons that were cut short.")
 
     class Meta:
         ordering = ["at"]

@@ -33,24 +33,28 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
-    username = serializers.CharField(help_text="Empty for a request without a login, and for a process of ours.")
+    username = serializers.CharField(help_text="Empty for a request without a login, and for kueueweb's own processes.")
     credential = serializers.CharField(help_text="`session`, `password`, or `token` and its name.")
-    process = serializers.CharField(help_text="Which process wrote it, with which account of the database.")
+    process = serializers.CharField(help_text="The process that wrote the record, and its database account.")
     address = serializers.CharField()
     user_agent = serializers.CharField()
-    request_id = serializers.CharField(help_text="As the answer had it in X-Request-ID.")
+    request_id = serializers.CharField(help_text="The request id, as in the answer's X-Request-ID.")
     request = serializers.CharField(help_text="Method and path.")
     verb = serializers.ChoiceField([verb.value for verb in AuditVerb])
     kind = serializers.CharField()
-    cluster = serializers.CharField(help_text="Empty for objects that belong to no cluster.")
+    cluster = serializers.CharField(help_text="Empty for objects that do not belong to a cluster.")
     namespace = serializers.CharField()
     name = serializers.CharField(
-        help_text="Empty where one request created several objects: `after` has their `count` and `names`."
+        help_text="Empty if one request created several objects: `after` has their `count` and `names`."
     )
-    before = serializers.DictField(allow_null=True, help_text="The changed fields before; null for a creation.")
-    after = serializers.DictField(allow_null=True, help_text="The changed fields after; null for a deletion.")
-    reason = serializers.CharField(help_text="Why, as the request said in X-Audit-Reason.")
-    message = serializers.CharField(help_text="Why it was refused.")
+    before = serializers.DictField(
+        allow_null=True, help_text="The changed fields before the change; null for a creation."
+    )
+    after = serializers.DictField(
+        allow_null=True, help_text="The changed fields after the change; null for a deletion."
+    )
+    reason = serializers.CharField(help_text="The user's reason, from the header X-Audit-Reason.")
+    message = serializers.CharField(help_text="The reason of a refusal.")
 
 
 class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
@@ -58,12 +62,12 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
 
     username = NamesFilter()
     verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
-    kind = filters.CharFilter(lookup_expr="iexact", help_text="In any case.")
+    kind = filters.CharFilter(lookup_expr="iexact", help_text="Ignores case.")
     namespace = NamesFilter()
     name = filters.CharFilter(method="about")
     request_id = filters.CharFilter()
     address = filters.CharFilter()
-    search = filters.CharFilter(method="with_part", help_text="Part of the object's name.")
+    search = filters.CharFilter(method="with_part", help_text="A part of the object's name.")
     since = filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
 
@@ -121,9 +125,7 @@ class AuditExportView(AuditView):
     @extend_schema(
         operation_id="audit_export",
         filters=True,
-        parameters=[
-            OpenApiParameter("as", str, enum=list(_FORMATS), description="Lines of JSON (the default) or CSV.")
-        ],
+        parameters=[OpenApiParameter("as", str, enum=list(_FORMATS), description="JSON lines (the default) or CSV.")],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:

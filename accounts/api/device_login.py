@@ -54,7 +54,7 @@ class TokenThrottle(AddressThrottle):
 
 
 class DeviceAskSerializer(TokenWishSerializer):
-    """The token that a command line asks for. The user sees it before they confirm."""
+    """The token that a command line requests. The user sees this before they confirm."""
 
     name = Text(max_length=100, default="kueueweb", help_text="The name of the token.")
 
@@ -62,12 +62,12 @@ class DeviceAskSerializer(TokenWishSerializer):
 class DeviceCodesSerializer(serializers.Serializer[Any]):
     """The code and address to show to the user, and the code to poll with."""
 
-    device_code = serializers.CharField(help_text="For the command alone.")
-    user_code = serializers.CharField(help_text="For the person, to compare or to type.")
+    device_code = serializers.CharField(help_text="Secret of the command line.")
+    user_code = serializers.CharField(help_text="The code that the user compares or types.")
     verification_uri = serializers.CharField()
     verification_uri_complete = serializers.CharField()
-    expires_in = serializers.IntegerField(help_text="Seconds.")
-    interval = serializers.IntegerField(help_text="Seconds between two questions.")
+    expires_in = serializers.IntegerField(help_text="Lifetime in seconds.")
+    interval = serializers.IntegerField(help_text="Seconds between two polls.")
 
 
 class DeviceCodeSerializer(serializers.Serializer[Any]):
@@ -77,15 +77,19 @@ class DeviceCodeSerializer(serializers.Serializer[Any]):
 
 
 class DeviceRequestSerializer(serializers.Serializer[Any]):
-    """The command line that asks for a token."""
+    """A command line that requests a token."""
 
     user_code = serializers.CharField()
     name = serializers.CharField(help_text="The name of the token.")
-    address = serializers.CharField(help_text="Where it asks from.")
+    address = serializers.CharField(help_text="The address of the request.")
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
-    namespaces = serializers.ListField(child=serializers.CharField(), help_text="Only these; empty: all of the user's.")
-    clusters = serializers.ListField(child=serializers.CharField(), help_text="Only these; empty: all of the user's.")
-    days = serializers.IntegerField(help_text="How long the token would live.")
+    namespaces = serializers.ListField(
+        child=serializers.CharField(), help_text="Only these namespaces; empty: all of the user's."
+    )
+    clusters = serializers.ListField(
+        child=serializers.CharField(), help_text="Only these clusters; empty: all of the user's."
+    )
+    days = serializers.IntegerField(help_text="The lifetime of the token in days.")
 
 
 class DeviceAnswerSerializer(serializers.Serializer[Any]):
@@ -150,7 +154,7 @@ class DeviceRequestView(APIView):
 
     @extend_schema(responses=DeviceRequestSerializer, operation_id="auth_device_retrieve")
     def get(self, request: Request, user_code: str) -> Response:
-        """Show the command line that waits with this code."""
+        """Return the command line that waits with this code."""
         found = device_login.find(user_code)
         most = knox_settings.TOKEN_TTL.days
         body = {**found.wish, "days": min(found.wish.get("days") or most, most)}
@@ -159,7 +163,7 @@ class DeviceRequestView(APIView):
 
     @extend_schema(request=DeviceAnswerSerializer, responses={204: None}, operation_id="auth_device_answer")
     def post(self, request: Request, user_code: str) -> Response:
-        """Confirm or refuse. The command line gets a token of yours if you confirm."""
+        """Confirm or refuse a login. If you confirm, the command line gets one of your tokens."""
         require_whole(request)
         given = DeviceAnswerSerializer(data=request.data)
         given.is_valid(raise_exception=True)

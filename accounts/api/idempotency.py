@@ -31,8 +31,8 @@ IDEMPOTENCY_KEY: Final = OpenApiParameter(
     HEADER,
     str,
     OpenApiParameter.HEADER,
-    description="A word of your choice. Sent again within a day with the same body: the first answer, nothing done "
-    "twice. With another body: 409.",
+    description="A key of your choice. If it is sent again within a day with the same body, the first answer is "
+    "repeated and nothing is done twice; with another body, the answer is 409.",
 )
 
 _View = TypeVar("_View")

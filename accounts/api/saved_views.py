@@ -90,7 +90,7 @@ class SavedViewListView(_OwnViews):
         return views_of(self.user())
 
     @extend_schema(
-        parameters=[OpenApiParameter("page", str, enum=PAGES, description="Of this list alone.")],
+        parameters=[OpenApiParameter("page", str, enum=PAGES, description="Only views of this list.")],
         responses=SavedViewSerializer(many=True),
         operation_id="saved_views_list",
     )

@@ -21,7 +21,7 @@ from accounts.services.tokens import revoke_token, tokens_of
 
 
 class ServiceAccountSerializer(serializers.Serializer[Any]):
-    """A service account. Its roles are bound to its name, as a user's are."""
+    """A service account. Roles are bound to its name, as to a user's."""
 
     name = Word(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=150)
     description = Text(max_length=200, default="", allow_blank=True)

@@ -41,11 +41,11 @@ class CredentialsSerializer(serializers.Serializer[Any]):
 
 
 class UserSerializer(serializers.Serializer[Any]):
-    """The user who is logged in."""
+    """The logged-in user."""
 
     username = serializers.CharField()
-    is_cluster_admin = serializers.BooleanField(help_text="In the cluster that `?cluster=` names.")
-    may_use_admin = serializers.BooleanField(help_text="Whether the pages below /admin/ let them in.")
+    is_cluster_admin = serializers.BooleanField(help_text="Whether the user is an admin of the cluster in `?cluster=`.")
+    may_use_admin = serializers.BooleanField(help_text="Whether the user may open the pages below /admin/.")
 
 
 class RoleSerializer(serializers.Serializer[Any]):
@@ -54,7 +54,7 @@ class RoleSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField([role.value for role in Role])
     namespace = serializers.CharField(allow_null=True)
     cohort = serializers.CharField(allow_null=True, help_text="For a queue-admin: the cohort below which it applies.")
-    cluster = serializers.CharField(allow_null=True, help_text="null: in every cluster.")
+    cluster = serializers.CharField(allow_null=True, help_text="null: all clusters.")
 
 
 class ClusterSummarySerializer(serializers.Serializer[Any]):
@@ -74,14 +74,14 @@ class DemoAccountSerializer(serializers.Serializer[Any]):
 class ProviderSerializer(serializers.Serializer[Any]):
     """A login by an OpenID Connect provider."""
 
-    text = serializers.CharField(help_text="The label of its button.")
+    text = serializers.CharField(help_text="The label of the login button.")
     url = serializers.CharField(help_text="The address for the browser; `?next=` is the page to return to.")
 
 
 class LoginMethodsSerializer(serializers.Serializer[Any]):
-    """How users log in here."""
+    """The available ways to log in."""
 
-    password = serializers.BooleanField(help_text="Whether local accounts may, by user name and password.")
+    password = serializers.BooleanField(help_text="Whether local accounts may log in by user name and password.")
     provider = ProviderSerializer(allow_null=True)
 
 
@@ -93,7 +93,7 @@ class SessionSerializer(serializers.Serializer[Any]):
     roles = RoleSerializer(many=True)
     clusters = ClusterSummarySerializer(many=True)
     login_methods = LoginMethodsSerializer()
-    demo_accounts = DemoAccountSerializer(many=True, required=False, help_text="In the demo only.")
+    demo_accounts = DemoAccountSerializer(many=True, required=False, help_text="Only in the demo.")
 
 
 def session_of(request: Request) -> dict[str, Any]:

@@ -30,40 +30,43 @@ MAX_PLACES: Final = 100
 
 
 class TokenWishSerializer(serializers.Serializer[Any]):
-    """The purpose of a token and its permissions: never more than its user has."""
+    """The purpose and the permissions of a token, which never exceed those of its user."""
 
     name = Text(max_length=100, default="", allow_blank=True, help_text="The purpose of the token.")
     scope = serializers.ChoiceField(
         [scope.value for scope in TokenScope],
         default=TokenScope.ADMINISTER.value,
-        help_text="`metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.",
+        help_text=(
+            "`metrics`: reads /metrics; `read`: reads everything; `submit`: also submits; `administer`: all "
+            "permissions of its user."
+        ),
     )
     namespaces = serializers.ListField(
-        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these; empty: all."
+        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these namespaces; empty: all."
     )
     clusters = serializers.ListField(
-        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these; empty: all."
+        child=Text(max_length=63), default=list, max_length=MAX_PLACES, help_text="Only these clusters; empty: all."
     )
     days = serializers.IntegerField(
         min_value=1,
         max_value=MAX_DAYS,
         required=False,
         allow_null=True,
-        help_text="How long it lives; at most TOKEN_DAYS, the default.",
+        help_text="The lifetime in days; at most, and by default, TOKEN_DAYS.",
     )
 
 
 class TokenCredentialsSerializer(CredentialsSerializer, TokenWishSerializer):
-    """A user name, a password and what the token is for."""
+    """A user name, a password and the purpose of the token."""
 
 
 class NewTokenSerializer(serializers.Serializer[Any]):
-    """A token. It is shown this once; we keep only its hash."""
+    """A new token. It is shown only once; kueueweb stores only its hash."""
 
-    id = serializers.UUIDField(help_text="By which it is revoked.")
+    id = serializers.UUIDField(help_text="The id by which the token is revoked.")
     name = serializers.CharField()
     token = serializers.CharField()
-    expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+    expiry = serializers.DateTimeField(allow_null=True, help_text="When the token expires; null: it does not expire.")
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
     namespaces = serializers.ListField(child=serializers.CharField())
     clusters = serializers.ListField(child=serializers.CharField())
@@ -99,11 +102,11 @@ class TokenSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     created = serializers.DateTimeField()
-    expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+    expiry = serializers.DateTimeField(allow_null=True, help_text="When the token expires; null: it does not expire.")
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
     namespaces = serializers.ListField(child=serializers.CharField())
     clusters = serializers.ListField(child=serializers.CharField())
-    last_used = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: it has never been used.")
+    last_used = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: never used.")
 
 
 class TokenView(PasswordView):
@@ -111,7 +114,7 @@ class TokenView(PasswordView):
 
     @extend_schema(request=TokenCredentialsSerializer, responses={201: NewTokenSerializer}, operation_id="auth_token")
     def post(self, request: Request) -> Response:
-        """Make a token with a user name and a password."""
+        """Create a token with a user name and a password."""
         TokenWishSerializer(data=request.data).is_valid(raise_exception=True)
         return created(
             new_token(self.authenticated(request), request.data), f"{settings.BASE_PATH}/api/v1/auth/tokens/"
@@ -134,20 +137,20 @@ class TokenListView(GenericAPIView[TokenDetails]):
 
     @extend_schema(responses=TokenSerializer(many=True), operation_id="auth_tokens_list")
     def get(self, request: Request) -> Response:
-        """Your tokens, the newest first. The token itself is shown when it is made and never again."""
+        """List your tokens, newest first. The token itself is shown only when it is created."""
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(TokenSerializer(page, many=True).data)
 
     @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer}, operation_id="auth_tokens_create")
     def post(self, request: Request) -> Response:
-        """Make a token for yourself, as you are logged in."""
+        """Create a token for yourself, as the logged-in user."""
         require_whole(request)
         user: Any = request.user
         return created(new_token(user, request.data), request.path)
 
     @extend_schema(request=None, responses={204: None}, operation_id="auth_tokens_revoke_all")
     def delete(self, request: Request) -> Response:
-        """Revoke all your tokens, also the one that this request carries."""
+        """Revoke all your tokens, including the one that this request uses."""
         require_whole(request)
         user: Any = request.user
         revoke_tokens(user)

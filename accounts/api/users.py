@@ -28,18 +28,19 @@ class UserRowSerializer(serializers.Serializer[Any]):
 
     username = serializers.CharField()
     origin = serializers.ChoiceField(
-        ORIGINS, help_text="`local`: with a password here; `provider`: by single sign-on; `machine`: a service account."
+        ORIGINS,
+        help_text="`local`: with a password here; `provider`: by single sign-on; `machine`: a service account.",
     )
-    is_active = serializers.BooleanField(help_text="false: switched off, logged out and without tokens.")
-    is_superuser = serializers.BooleanField(help_text="May do everything, whatever its roles.")
+    is_active = serializers.BooleanField(help_text="false: disabled, logged out and without valid tokens.")
+    is_superuser = serializers.BooleanField(help_text="Whether the user has all permissions, regardless of roles.")
     email = serializers.CharField()
     groups = serializers.ListField(child=serializers.CharField())
-    last_login = serializers.DateTimeField(allow_null=True, help_text="By a browser; null: never.")
+    last_login = serializers.DateTimeField(allow_null=True, help_text="The last login in a browser; null: never.")
     created_at = serializers.DateTimeField()
 
 
 class NewUserSerializer(serializers.Serializer[Any]):
-    """A local account. Its roles are bound to its name."""
+    """A local account. Roles are bound to its name."""
 
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False, write_only=True)
@@ -47,15 +48,15 @@ class NewUserSerializer(serializers.Serializer[Any]):
 
 
 class UserChangeSerializer(serializers.Serializer[Any]):
-    """The fields to change; a field that is left out keeps its value."""
+    """The fields to change; omitted fields keep their values."""
 
-    is_active = TrueOrFalse(required=False, help_text="false: switch the account off; its tokens are void.")
-    password = Text(max_length=1000, trim_whitespace=False, required=False, help_text="Of a local account.")
+    is_active = TrueOrFalse(required=False, help_text="false: disable the account and invalidate its tokens.")
+    password = Text(max_length=1000, trim_whitespace=False, required=False, help_text="Only for a local account.")
     groups = serializers.ListField(
         child=Text(max_length=150),
         required=False,
         max_length=_MAX_GROUPS,
-        help_text="Exactly these; the groups of a user of single sign-on come from the provider.",
+        help_text="The complete list of groups; those of a single sign-on user come from the provider.",
     )
 
 
@@ -80,12 +81,12 @@ class UserListView(_UsersView):
     keyset = ("username",)
 
     @extend_schema(
-        parameters=[OpenApiParameter("search", str, description="In the user name.")],
+        parameters=[OpenApiParameter("search", str, description="A part of the user name.")],
         responses=UserRowSerializer(many=True),
         operation_id="users_list",
     )
     def get(self, request: Request) -> Response:
-        """All users by name, those of the provider and machines too."""
+        """List all users by name, including single sign-on users and service accounts."""
         found: QuerySet[User] = users()
         if search := request.query_params.get("search", ""):
             found = found.filter(username__icontains=search)
@@ -93,7 +94,7 @@ class UserListView(_UsersView):
 
     @extend_schema(request=NewUserSerializer, responses={201: UserRowSerializer}, operation_id="users_create")
     def post(self, request: Request) -> Response:
-        """Make a local account without roles."""
+        """Create a local account without roles."""
         wanted = NewUserSerializer(data=json_object(request.data))
         wanted.is_valid(raise_exception=True)
         values = wanted.validated_data
@@ -107,12 +108,12 @@ class UserView(_UsersView):
 
     @extend_schema(responses=UserRowSerializer, operation_id="users_retrieve")
     def get(self, request: Request, name: str) -> Response:
-        """One user."""
+        """Return one user."""
         return Response(_json(user_named(name)))
 
     @extend_schema(request=UserChangeSerializer, responses=UserRowSerializer, operation_id="users_change")
     def patch(self, request: Request, name: str) -> Response:
-        """Switch the account off or on, set its password or its groups."""
+        """Disable or enable the account, or set its password or its groups."""
         wanted = UserChangeSerializer(data=json_object(request.data))
         wanted.is_valid(raise_exception=True)
         actor: Any = request.user
@@ -127,7 +128,7 @@ class UserTokenListView(_UsersView):
 
     @extend_schema(responses=TokenSerializer(many=True), operation_id="user_tokens_list")
     def get(self, request: Request, name: str) -> Response:
-        """The user's tokens that are still good, the newest first; never the token itself."""
+        """List the user's valid tokens, newest first; never the token itself."""
         page = self.paginate_queryset(tokens_of(user_named(name), timezone.now()))
         return self.get_paginated_response(TokenSerializer(page, many=True).data)
 

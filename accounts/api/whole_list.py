@@ -15,7 +15,10 @@ class WholeList(BasePagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The page in the OpenAPI document."""
-        properties = {"results": schema, "next": {"type": "null", "description": "There is one page alone."}}
+        properties = {
+            "results": schema,
+            "next": {"type": "null", "description": "Always null: there is only one page."},
+        }
         return {"type": "object", "required": ["results", "next"], "properties": properties}
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

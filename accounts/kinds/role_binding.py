@@ -36,13 +36,19 @@ ROLE_BINDING: Final = Kind(
     ("kueueweb.io/v1",),
     "role-bindings",
     ("rb",),
-    description="A role of a user or of a group.",
+    description="A role of a user or a group.",
     model=RoleBinding,
     spec_required=True,
     mirrored=False,
     check=_check,
     fields=(
-        Field("username", "spec.user", Text(max_length=_MAX_NAME), json="user", help="Either a user, or a group."),
+        Field(
+            "username",
+            "spec.user",
+            Text(max_length=_MAX_NAME),
+            json="user",
+            help="Either a user or a group is required.",
+        ),
         Field("group", "spec.group", Text(max_length=_MAX_NAME)),
         Field("role", "spec.role", Choice(Role), always=True),
         Field(
@@ -56,8 +62,14 @@ ROLE_BINDING: Final = Kind(
             "cohort",
             "spec.cohort",
             Text(syntax=dns_subdomain),
-            help="For a queue-admin: objects below this cohort may be changed.",
+            help="For a queue-admin: the cohort below which objects may be changed.",
         ),
-        Field("every_cluster", "", Boolean(), core=None, help="It holds in all clusters; it is changed in the admin."),
+        Field(
+            "every_cluster",
+            "",
+            Boolean(),
+            core=None,
+            help="Whether it applies to all clusters; such roles are changed on the admin site.",
+        ),
     ),
 )

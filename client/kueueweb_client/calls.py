@@ -116,7 +116,7 @@ def page(noun: str, *names: str, **filters: Any) -> Call[Page]:
 
 
 def read(noun: str, *names: str) -> Call[Object]:
-    """One object."""
+    """Return one object."""
     return Call("GET", path(noun, *names), _json)
 
 

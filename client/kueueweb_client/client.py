@@ -197,7 +197,7 @@ class Client:
         return any(row["phase"] not in ("Succeeded", "Failed") for row in found)
 
     def read(self, noun: str, *names: str) -> Object:
-        """One object."""
+        """Return one object."""
         return self.send(calls.read(noun, *names))
 
     def apply(self, manifests: str, **options: Any) -> ApplyResult:

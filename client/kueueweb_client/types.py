@@ -73,7 +73,7 @@ class AppliedObject(TypedDict):
 
 
 class ApplyWarning(TypedDict):
-    """Something that was taken, but that its author should know of."""
+    """A warning about an accepted field."""
 
     kind: str
     namespace: str
@@ -82,7 +82,7 @@ class ApplyWarning(TypedDict):
 
 
 class SkippedDocument(TypedDict):
-    """A document of an unsupported kind that was passed by."""
+    """A document of an unsupported kind that was skipped."""
 
     document: int
     kind: str

@@ -32,28 +32,32 @@ class PublishedDeviceSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     node = serializers.CharField(allow_blank=True, help_text="Empty for a device that is not bound to one node.")
     device_classes = serializers.ListField(
-        child=serializers.CharField(), help_text="The DeviceClasses whose selectors choose it."
+        child=serializers.CharField(), help_text="The DeviceClasses whose selectors match it."
     )
     attributes = serializers.DictField(child=serializers.CharField())
     capacity = serializers.DictField(child=serializers.CharField())
     claim = serializers.CharField(
         allow_blank=True,
-        help_text="namespace/name of the ResourceClaim that holds it; `another namespace` for those who may not see "
-        "it; empty: it is free.",
+        help_text="namespace/name of the ResourceClaim that holds it; `another namespace` for users who may not "
+        "see it; empty: free.",
     )
-    usable = serializers.BooleanField(help_text="Its pool is complete, and no taint keeps new pods away.")
+    usable = serializers.BooleanField(help_text="Whether its pool is complete and no taint keeps new pods away.")
 
 
 class ServedObjectProblemSerializer(serializers.Serializer[Any]):
-    """An object of Kueue in the cluster that is not as ours, and why."""
+    """An object of Kueue's that differs between the cluster and kueueweb, and the reason."""
 
     cluster = serializers.CharField()
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True)
     name = serializers.CharField()
-    problem = serializers.CharField(help_text="The refused change, in the words of the side that refused it.")
-    failures = serializers.IntegerField(help_text="How often it was tried.")
-    retry_at = serializers.DateTimeField(allow_null=True, help_text="When it is tried again; null: when it changes.")
+    problem = serializers.CharField(
+        help_text="The refused change, in the words of the cluster or of kueueweb, whichever refused it."
+    )
+    failures = serializers.IntegerField(help_text="The number of attempts.")
+    retry_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it is retried; null: when the object changes."
+    )
 
 
 class PublishedDevicesView(ClusterView):
@@ -69,7 +73,7 @@ class PublishedDevicesView(ClusterView):
         responses=PublishedDeviceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """The devices that drivers publish for claims (DRA), by cluster, node and name."""
+        """List the devices that drivers publish for claims (DRA), by cluster, node and name."""
         visible = self.reach.namespaces()
         found: dict[int, dict[str, list[dict[str, Any]]]] = {pk: defaultdict(list) for pk in visible}
         holders: dict[int, dict[DeviceId, str]] = {pk: {} for pk in visible}
@@ -104,7 +108,7 @@ class ServedObjectProblemsView(ClusterView):
 
     @extend_schema(responses=ServedObjectProblemSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Kueue's objects in the cluster that could not be taken from there, or told to it."""
+        """List Kueue's objects that could not be synchronized between the cluster and kueueweb."""
         visible = self.reach.namespaces()
         seen = {pk: None if names is None else ["", *names] for pk, names in visible.items()}
         rows = ServedObject.objects.filter(self.reach.rows("namespace", seen)).exclude(problem="")

@@ -88,13 +88,13 @@ class AppliedObjectSerializer(serializers.Serializer[Any]):
     """The result for one object of an apply."""
 
     kind = serializers.CharField()
-    namespace = serializers.CharField(allow_blank=True, help_text="Empty for kinds that have none.")
+    namespace = serializers.CharField(allow_blank=True, help_text="Empty for kinds without a namespace.")
     name = serializers.CharField()
     outcome = serializers.ChoiceField([action.value for action in Action])
 
 
 class ApplyWarningSerializer(serializers.Serializer[Any]):
-    """Something that was taken, but that its author should know of."""
+    """A warning about an accepted field."""
 
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True)
@@ -103,9 +103,9 @@ class ApplyWarningSerializer(serializers.Serializer[Any]):
 
 
 class SkippedDocumentSerializer(serializers.Serializer[Any]):
-    """A document of an unsupported kind that was passed by."""
+    """A document of an unsupported kind that was skipped."""
 
-    document = serializers.IntegerField(help_text="Counts from 0 in the call.")
+    document = serializers.IntegerField(help_text="The index of the document in the request, from 0.")
     kind = serializers.CharField(allow_blank=True)
     message = serializers.CharField()
 
@@ -128,11 +128,11 @@ class ManifestsView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("dry_run", bool, description="Find out and store nothing."),
+            OpenApiParameter("dry_run", bool, description="Dry run: report the result, but store nothing."),
             OpenApiParameter("set", str, description="A name for the applied objects."),
             OpenApiParameter("prune", bool, description="Remove objects of the set that are no longer applied."),
-            OpenApiParameter("force", bool, description="With prune: end workloads that hold quota, too."),
-            OpenApiParameter("skip_unsupported", bool, description="Pass by documents of unsupported kinds."),
+            OpenApiParameter("force", bool, description="With `prune`: also end workloads that hold quota."),
+            OpenApiParameter("skip_unsupported", bool, description="Skip documents of unsupported kinds."),
             IDEMPOTENCY_KEY,
         ],
         request={_YAML: OpenApiTypes.STR, _JSON: OpenApiTypes.OBJECT},
@@ -140,7 +140,7 @@ class ManifestsView(ClusterView):
     )
     @done_once
     def post(self, request: Request) -> Response:
-        """Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object."""
+        """Apply manifests of any kinds, all or, if one has an error, none. Each manifest replaces its object."""
         result = apply_manifests(
             self.cluster,
             cast("bytes", request.data or b""),  # a request without a body has an empty form
@@ -157,19 +157,24 @@ class ManifestsView(ClusterView):
 class MarkedSerializer(serializers.Serializer[Any]):
     """An object that is marked for deletion."""
 
-    message = serializers.CharField(help_text="What holds it.")
+    message = serializers.CharField(help_text="The objects that still use it.")
 
 
 _IF_MATCH = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed.",
+    description=(
+        "For configuration objects: the ETag or the resourceVersion in quotes, as it was read; 412 if the "
+        "object has changed."
+    ),
 )
 _DELETED = {
     204: None,
     202: MarkedSerializer,
-    412: OpenApiResponse(OpenApiTypes.OBJECT, "It has changed since it was read; `current` is the present manifest."),
+    412: OpenApiResponse(
+        OpenApiTypes.OBJECT, ("The object has changed since it was read; `current` is the present manifest.")
+    ),
 }
 
 
@@ -224,7 +229,7 @@ class KindManifestsView(_ManifestsOutView):
 
     @extend_schema(operation_id="manifests_list", responses=_OUT)
     def get(self, request: Request, kind: str) -> HttpResponse:
-        """All objects of a kind that the user may see, as manifests that apply again unchanged."""
+        """Return all objects of a kind that the user may see, as manifests that can be applied again unchanged."""
         return self.manifests(kind)
 
 
@@ -233,12 +238,12 @@ class ManifestView(_ManifestsOutView):
 
     @extend_schema(responses=_OUT)
     def get(self, request: Request, kind: str, name: str) -> HttpResponse:
-        """An object that has no namespace, with its status, as a manifest that applies again unchanged."""
+        """Return an object without a namespace, with its status, as a manifest that can be applied again unchanged."""
         return self.manifests(kind, name=name)
 
     @extend_schema(operation_id="manifests_destroy", parameters=[_IF_MATCH], responses=_DELETED)
     def delete(self, request: Request, kind: str, name: str) -> Response:
-        """Delete an object that has no namespace; the Configuration, which has no name either, is called `default`."""
+        """Delete an object without a namespace. The Configuration, which has no name, is called `default`."""
         return self.remove(kind, name=name)
 
 
@@ -247,12 +252,14 @@ class NamespacedManifestView(_ManifestsOutView):
 
     @extend_schema(operation_id="manifests_retrieve_namespaced", responses=_OUT)
     def get(self, request: Request, kind: str, namespace: str, name: str) -> HttpResponse:
-        """An object of a namespace, with its status, as a manifest that applies again unchanged."""
+        """Return an object of a namespace, with its status, as a manifest that can be applied again unchanged."""
         return self.manifests(kind, namespace, name)
 
     @extend_schema(operation_id="manifests_destroy_namespaced", parameters=[_IF_MATCH], responses=_DELETED)
     def delete(self, request: Request, kind: str, namespace: str, name: str) -> Response:
-        """Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make."""
+        """Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can
+        create.
+        """
         return self.remove(kind, namespace, name)
 
 

@@ -42,11 +42,13 @@ class PlacedNodeSerializer(shapes.NodeSerializer):
         child=serializers.CharField(),
         help_text="The requests of all pods on the node, managed and unmanaged, and their number (`pods`).",
     )
-    flavors = serializers.ListField(child=serializers.CharField(), help_text="The ResourceFlavors whose labels it has.")
+    flavors = serializers.ListField(
+        child=serializers.CharField(), help_text="The ResourceFlavors whose labels the node has."
+    )
 
 
 class PlacedNodeDetailSerializer(PlacedNodeSerializer, shapes.NodeDetailSerializer):
-    """A node with its devices and what is asked of it."""
+    """A node with its devices and the requests of its pods."""
 
 
 class NodePodSerializer(serializers.Serializer[Any]):
@@ -57,12 +59,12 @@ class NodePodSerializer(serializers.Serializer[Any]):
     workload = serializers.CharField(help_text="The name of its workload, in the same namespace.")
     pod_set = serializers.CharField(allow_blank=True)
     replica = serializers.IntegerField()
-    phase = serializers.CharField(help_text="Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown.")
+    phase = serializers.CharField(help_text="Kubernetes' phase: Pending, Running, Succeeded, Failed or Unknown.")
     ready = serializers.BooleanField()
     terminating = serializers.BooleanField()
     reason = serializers.CharField(allow_blank=True, help_text="Why it is not ready, or how it ended.")
     started_at = serializers.DateTimeField(allow_null=True)
-    requests = serializers.DictField(child=serializers.CharField(), help_text="Its requests.")
+    requests = serializers.DictField(child=serializers.CharField(), help_text="The resource requests of the pod.")
 
 
 class _PlacedNodes(views.NodeKindView):
@@ -94,7 +96,7 @@ class NodeListView(_PlacedNodes, views.NodeListView):
 
     @extend_schema(responses=PlacedNodeSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The nodes, by name."""
+        """List the nodes, by name."""
         return super().get(request)
 
 
@@ -105,12 +107,14 @@ class NodeView(_PlacedNodes, operation_views.NodeOperationView):
 
     @extend_schema(responses=PlacedNodeDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """A node with its devices."""
+        """Return a node with its devices."""
         return super().get(request, name)
 
     @extend_schema(request=operation_views.CloseSerializer, responses=PlacedNodeDetailSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere."""
+        """Cordon, drain or uncordon a node. Draining evicts the workloads placed there; they are queued again and start
+        elsewhere.
+        """
         return super().patch(request, name)
 
 
@@ -123,7 +127,7 @@ class NodePodsView(ClusterView):
 
     @extend_schema(responses=NodePodSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
-        """The pods of workloads that are on a node now; of the namespaces that the user may see."""
+        """List the pods of workloads that are on a node now, in the namespaces that the user may see."""
         if not Node.objects.filter(cluster_id=self.cluster.pk, name=name).exists():
             raise self.missing("Node", name)
         pods = Pod.objects.filter(workload__cluster=self.cluster, node_name=name, phase__in=_LIVING)

@@ -40,20 +40,22 @@ class PodDeviceSerializer(serializers.Serializer[Any]):
 
 
 class PodSerializer(serializers.Serializer[Any]):
-    """A pod as the cluster shows it."""
+    """A pod as the cluster reports it."""
 
     name = serializers.CharField()
     uid = serializers.CharField()
     pod_set = serializers.CharField(allow_blank=True)
     replica = serializers.IntegerField()
-    phase = serializers.CharField(help_text="Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown.")
+    phase = serializers.CharField(help_text="Kubernetes' phase: Pending, Running, Succeeded, Failed or Unknown.")
     ready = serializers.BooleanField()
     terminating = serializers.BooleanField()
     reason = serializers.CharField(allow_blank=True, help_text="Why it is not ready, or how it ended.")
-    message = serializers.CharField(allow_blank=True, help_text="The cluster's own words.")
+    message = serializers.CharField(allow_blank=True, help_text="The cluster's message.")
     restarts = serializers.IntegerField()
     node = serializers.CharField(allow_blank=True)
-    containers = serializers.ListField(child=serializers.CharField(), help_text="The init containers first.")
+    containers = serializers.ListField(
+        child=serializers.CharField(), help_text="The containers, init containers first."
+    )
     started_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
     devices = PodDeviceSerializer(many=True)
@@ -78,7 +80,7 @@ class WorkloadPodsView(ClusterView):
 
     @extend_schema(responses=PodSerializer(many=True))
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Its pods: where they run, why they do not, and the devices that were decided for them."""
+        """List the workload's pods: where they run, why they do not, and the devices that were decided for them."""
         self.require("view", "Workload", namespace, name)
         workload = _workload(self, namespace, name)
         page = self.paginate_queryset(Pod.objects.filter(workload=workload).values("id", *_COLUMNS)) or []
@@ -93,11 +95,13 @@ class PodLogView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("container", str, description="Needed where the pod has more than one."),
-            OpenApiParameter("follow", bool, description="Go on until the container ends, for ten minutes at most."),
-            OpenApiParameter("tail", int, description=f"So many of the last lines, at most {_MAX_TAIL}."),
-            OpenApiParameter("since", OpenApiTypes.DATETIME, description="Lines from this time on."),
-            OpenApiParameter("timestamps", bool, description="Each line begins with its time."),
+            OpenApiParameter("container", str, description="Required if the pod has more than one container."),
+            OpenApiParameter(
+                "follow", bool, description="Follow the log until the container ends, for at most ten minutes."
+            ),
+            OpenApiParameter("tail", int, description=f"Only this many of the last lines, at most {_MAX_TAIL}."),
+            OpenApiParameter("since", OpenApiTypes.DATETIME, description="Only lines from this time on."),
+            OpenApiParameter("timestamps", bool, description="Begin each line with its time."),
         ],
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )

@@ -28,10 +28,10 @@ _MAX_HOURS = 90 * 24
 
 
 class CloseSerializer(Shape):
-    """Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays."""
+    """Whether a node or a device is cordoned, and whether it is being drained; omitted fields keep their values."""
 
     cordoned = TrueOrFalse(required=False)
-    draining = TrueOrFalse(required=False, help_text="Draining cordons; opening ends it.")
+    draining = TrueOrFalse(required=False, help_text="Draining also cordons; uncordoning ends it.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Something must be given, and not both at once what cannot be."""
@@ -43,7 +43,7 @@ class CloseSerializer(Shape):
 
 
 class DriftSerializer(Shape):
-    """Where what the cluster says and what was decided part ways."""
+    """A difference between the cluster and the decisions."""
 
     cluster = serializers.CharField()
     kind = serializers.ChoiceField(
@@ -62,7 +62,7 @@ class DriftSerializer(Shape):
     node = serializers.CharField()
     device = serializers.CharField(allow_blank=True)
     message = serializers.CharField()
-    holders = serializers.ListField(child=serializers.CharField(), help_text="Empty where they are not yours to see.")
+    holders = serializers.ListField(child=serializers.CharField(), help_text="Empty if you may not see the holders.")
 
 
 class DeviceUsageSerializer(Shape):
@@ -80,7 +80,7 @@ class DeviceUsageSerializer(Shape):
 
 
 class DeviceSampleSerializer(Shape):
-    """Mean and peak of a while; null is not reported."""
+    """Mean and peak over a sampling interval; null: not reported."""
 
     at = serializers.DateTimeField()
     memory_used_mib = serializers.FloatField(allow_null=True)
@@ -107,7 +107,9 @@ class NodeOperationView(NodeView):
 
     @extend_schema(request=CloseSerializer, responses=NodeDetailSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere."""
+        """Cordon, drain or uncordon a node. Draining evicts the workloads placed there; they are queued again and start
+        elsewhere.
+        """
         _require_cluster_admin(self)
         if not close_node(self.cluster.pk, name, **_closing(request)):
             raise self.missing("Node", name)
@@ -119,7 +121,7 @@ class DeviceOperationView(DeviceView):
 
     @extend_schema(request=CloseSerializer, responses=DeviceSerializer)
     def patch(self, request: Request, uuid: str) -> Response:
-        """Cordon, drain or open a device."""
+        """Cordon, drain or uncordon a device."""
         _require_cluster_admin(self)
         if not close_device(self.cluster.pk, uuid, **_closing(request)):
             raise self.missing("Device", uuid)
@@ -194,7 +196,7 @@ class DeviceSamplesView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
-            OpenApiParameter("hours", float, default=1.0, description="How far back."),
+            OpenApiParameter("hours", float, default=1.0, description="How far back, in seconds."),
         ],
         responses=DeviceSampleSerializer(many=True),
     )

@@ -22,7 +22,7 @@ class TaintSerializer(Shape):
 
 
 class DeviceTotalsSerializer(Shape):
-    """The devices of a node together."""
+    """The sums over the devices of a node."""
 
     devices = serializers.IntegerField()
     slots = serializers.IntegerField()
@@ -52,11 +52,11 @@ class NodeSerializer(Shape):
     taints = TaintSerializer(many=True)
     ready = serializers.BooleanField()
     conditions = NodeConditionSerializer(many=True)
-    unschedulable = serializers.BooleanField(help_text="Cordoned by the cluster.")
-    cordoned = serializers.BooleanField(help_text="Cordoned by an operator of ours.")
-    draining = serializers.BooleanField(help_text="Being emptied.")
-    capacity = _quantities("Its allocatable resources; empty: not known.")
-    allocatable = _quantities("The most that its pods may request; empty: not known, so not limiting.")
+    unschedulable = serializers.BooleanField(help_text="Whether it is cordoned in the cluster.")
+    cordoned = serializers.BooleanField(help_text="Whether it is cordoned in kueueweb.")
+    draining = serializers.BooleanField(help_text="Whether it is being drained.")
+    capacity = _quantities("Its allocatable resources; empty: unknown.")
+    allocatable = _quantities("The most that its pods may request; empty: unknown, so there is no limit.")
     foreign_usage = _quantities("The requests of unmanaged pods.")
     device_totals = DeviceTotalsSerializer()
     created_at = serializers.DateTimeField()
@@ -72,7 +72,7 @@ class MigInstanceSerializer(Shape):
 
 
 class SliceSerializer(Shape):
-    """A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all."""
+    """A slice of a device. The holder is null if you may not see it."""
 
     workload = serializers.CharField(allow_null=True, help_text="`namespace/name`.")
     namespace = serializers.CharField(allow_null=True)
@@ -82,7 +82,7 @@ class SliceSerializer(Shape):
     source = serializers.ChoiceField(AllocationSource.choices)  # type: ignore[assignment]  # a field of that name
     memory_mib = serializers.IntegerField()
     cores_percent = serializers.IntegerField()
-    mig = MigInstanceSerializer(many=True, required=False, help_text="Of a device in MIG mode.")
+    mig = MigInstanceSerializer(many=True, required=False, help_text="Only for a device in MIG mode.")
 
 
 class DeviceUnitsSerializer(Shape):
@@ -96,7 +96,7 @@ class DeviceUnitsSerializer(Shape):
 
 
 class DeviceSerializer(Shape):
-    """A device and who holds which slice of it. What is used is what we decided and what others hold together."""
+    """A device and the holders of its slices. Usage is the sum of kueueweb's decisions and other holders."""
 
     cluster = serializers.CharField()
     uuid = serializers.CharField()
@@ -108,7 +108,7 @@ class DeviceSerializer(Shape):
     numa = serializers.IntegerField()
     healthy = serializers.BooleanField()
     cordoned = serializers.BooleanField()
-    draining = serializers.BooleanField(help_text="Being emptied.")
+    draining = serializers.BooleanField(help_text="Whether it is being drained.")
     slots = serializers.IntegerField()
     used_slots = serializers.IntegerField()
     memory_mib = serializers.IntegerField()
@@ -119,12 +119,12 @@ class DeviceSerializer(Shape):
     missing_since = serializers.DateTimeField(allow_null=True)
     slices = SliceSerializer(many=True)
     mig_places = serializers.IntegerField(
-        required=False, help_text="The memory slices that MIG instances divide; of a device in MIG mode."
+        required=False, help_text="The memory slices that MIG instances divide; only for a device in MIG mode."
     )
 
 
 class NodeDetailSerializer(NodeSerializer):
-    """A node with its devices."""
+    """Return a node with its devices."""
 
     devices = DeviceSerializer(many=True)
 

@@ -20,7 +20,7 @@ class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not
 
     ready = filters.BooleanFilter()
     unschedulable = filters.BooleanFilter()
-    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="Part of the name.")
+    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="A part of the name.")
 
     class Meta:
         model = Node
@@ -72,7 +72,7 @@ class NodeListView(NodeKindView):
 
     @extend_schema(responses=shapes.NodeSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The nodes, by name."""
+        """List the nodes, by name."""
         nodes = self.filter_queryset(self.get_queryset().filter(self.reach.rows()))
         return self.get_paginated_response(self.render(self.paginate_queryset(nodes) or []))
 
@@ -85,7 +85,7 @@ class NodeView(NodeKindView):
 
     @extend_schema(responses=shapes.NodeDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """A node with its devices."""
+        """Return a node with its devices."""
         node = self.get_queryset().filter(cluster_id=self.cluster.pk, name=name).first()
         if node is None:
             raise self.missing("Node", name)
@@ -103,7 +103,7 @@ class DeviceListView(ClusterView):
 
     @extend_schema(responses=shapes.DeviceSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The devices and their slices."""
+        """List the devices and their slices."""
         devices = self.filter_queryset(self.get_queryset().filter(self.reach.rows(cluster="node__cluster")))
         page = self.paginate_queryset(devices) or []
         return self.get_paginated_response(devices_json(page, self.reach))
@@ -117,7 +117,7 @@ class DeviceView(ClusterView):
 
     @extend_schema(responses=shapes.DeviceSerializer)
     def get(self, request: Request, uuid: str) -> Response:
-        """A device and its slices."""
+        """Return a device and its slices."""
         device = self.get_queryset().filter(node__cluster_id=self.cluster.pk, uuid=uuid).first()
         if device is None:
             raise self.missing("Device", uuid)
@@ -134,7 +134,7 @@ class DeviceAllocationListView(ClusterView):
 
     @extend_schema(responses=shapes.DeviceAllocationSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Every slice that is held."""
+        """List every slice that is held."""
         held: QuerySet[DeviceAllocation] = self.get_queryset().filter(self.reach.rows())
         page = self.paginate_queryset(slice_values(self.filter_queryset(held))) or []
         return self.get_paginated_response([allocation_json(row, self.reach) for row in page])

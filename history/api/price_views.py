@@ -19,12 +19,18 @@ from history.services.prices import generation_of, read_prices, replace_prices
 
 
 class PriceSerializer(serializers.Serializer[Any]):
-    """The price of a resource for an hour: of a core, a GiB, one of anything else."""
+    """The hourly price of a resource: per core, per GiB, or per unit of any other resource."""
 
     flavor = Text(
-        max_length=253, allow_blank=True, default="", help_text="Empty: in every flavor that has none of its own."
+        max_length=253,
+        allow_blank=True,
+        default="",
+        help_text="Empty: applies to every flavor without a price of its own.",
     )
-    resource = Text(max_length=317, help_text="`device` for whole devices, by the larger share.")
+    resource = Text(
+        max_length=317,
+        help_text="`device` is the price of a whole device; a slice is charged the larger of its shares.",
+    )
     per_hour = serializers.DecimalField(max_digits=14, decimal_places=6, min_value=0)
 
 
@@ -61,7 +67,7 @@ class PricesView(ClusterView):
 
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)
     def put(self, request: Request) -> Response:
-        """Replace the prices; only a cluster admin may. With If-Match only those that were read."""
+        """Replace the prices. Only a cluster admin may. With If-Match, only if they are still those that were read."""
         if not self.access.is_cluster_admin:
             raise PermissionDenied("Prices are set by a cluster admin.")
         serializer = PricesSerializer(data=json_object(request.data))

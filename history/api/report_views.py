@@ -41,23 +41,23 @@ _ALL_BY: Final = sorted({name for kind in REPORTS.values() for name in kind.by})
 
 
 class ReportColumnSerializer(serializers.Serializer[Any]):
-    """A column; `kind` says how its cells are to be read."""
+    """A column; `kind` gives the format of its cells."""
 
     name = serializers.CharField()
-    title = serializers.CharField(help_text="For people.")
+    title = serializers.CharField(help_text="The title, as text for people.")
     kind = serializers.ChoiceField(COLUMN_KINDS)
 
 
 class ReportSerializer(serializers.Serializer[Any]):
-    """A table: rows have a cell for each column; null is not known, or has no price."""
+    """A table: each row has a cell for each column; null: unknown, or without a price."""
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     columns = ReportColumnSerializer(many=True)
     rows = serializers.ListField(child=serializers.ListField(child=serializers.JSONField()))
     totals = serializers.DictField(child=serializers.JSONField())
-    currency = serializers.CharField(help_text="Of money; empty while no price is set.")
-    by = serializers.ListField(child=serializers.CharField(), help_text="Columns by which rows may be grouped.")
+    currency = serializers.CharField(help_text="The currency of money columns; empty if no price is set.")
+    by = serializers.ListField(child=serializers.CharField(), help_text="The columns that rows can be grouped by.")
 
 
 class ReportQuery(serializers.Serializer[Any]):
@@ -78,18 +78,19 @@ class ReportView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("kind", enum=list(REPORTS), location="path"),
-            OpenApiParameter("by", enum=_ALL_BY, many=True, description="Group by these, in this order."),
-            OpenApiParameter("since", {"type": "string", "format": "date-time"}, description="30 days ago without it."),
-            OpenApiParameter("until", {"type": "string", "format": "date-time"}, description="Now without it."),
+            OpenApiParameter("by", enum=_ALL_BY, many=True, description="The columns to group by, in this order."),
+            OpenApiParameter("since", {"type": "string", "format": "date-time"}, description="30 days ago by default."),
+            OpenApiParameter("until", {"type": "string", "format": "date-time"}, description="Now by default."),
             OpenApiParameter("output", enum=["json", "csv"], default="json"),
         ],
         responses={(200, "application/json"): ReportSerializer, (200, "text/csv"): OpenApiResponse(str)},
     )
     def get(self, request: HttpRequest, kind: str) -> Any:
-        """Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces.
+        """Report on waits and throughput, usage and cost, idle devices, or preemptions. Tenants see their own
+        namespaces.
 
-        Of several clusters the rows are grouped by `cluster` first, unless `by` says otherwise; the totals are over
-        all. Costs in several currencies are not added up: each row then says its `currency`.
+        Rows of several clusters are grouped by `cluster` first, unless `by` says otherwise; totals cover all clusters.
+        Costs in several currencies are not added up: each row then has its `currency`.
         """
         report_kind = REPORTS.get(kind)
         if report_kind is None:

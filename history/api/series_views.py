@@ -34,23 +34,23 @@ _MAX_DAYS = 400
 
 
 class LineSerializer(serializers.Serializer[Any]):
-    """One series: a value for each of `times`; null is a gap, or not measured, never 0."""
+    """One series: a value for each of `times`; null is a gap or not measured, never 0."""
 
     metric = serializers.ChoiceField(METRICS)
-    name = serializers.CharField(help_text="Of the queue, cohort, namespace; empty for the cluster.")
-    flavor = serializers.CharField(help_text="Of quota; else empty.")
-    resource = serializers.CharField(help_text="Of quota; else empty.")
-    reason = serializers.CharField(help_text="Of pending_by_reason; empty: not looked at yet.")
+    name = serializers.CharField(help_text="The name of the queue, cohort or namespace; empty for the cluster.")
+    flavor = serializers.CharField(help_text="The flavor of a quota series; otherwise empty.")
+    resource = serializers.CharField(help_text="The resource of a quota series; otherwise empty.")
+    reason = serializers.CharField(help_text="The reason of a pending_by_reason series; empty: not evaluated yet.")
     unit = serializers.CharField()
     values = serializers.ListField(child=serializers.FloatField(allow_null=True))
 
 
 class HistorySerializer(serializers.Serializer[Any]):
-    """Series over one grid of steps."""
+    """Time series with common steps."""
 
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
-    step = serializers.IntegerField(help_text="Seconds.")
+    step = serializers.IntegerField(help_text="The length of a step in seconds.")
     times = serializers.ListField(
         child=serializers.IntegerField(), help_text="The starts of the steps, in seconds since the epoch."
     )
@@ -84,20 +84,27 @@ class HistoryView(ClusterView):
         parameters=[
             OpenApiParameter("metric", enum=list(METRICS), many=True, required=True),
             OpenApiParameter("scope", enum=[scope.value for scope in Scope], default=Scope.CLUSTER.value),
-            OpenApiParameter("name", str, many=True, description="Of which queue and so on; without it, of all."),
-            OpenApiParameter("flavor", str, description="Quota and devices of this flavor only."),
-            OpenApiParameter("resource", str, description="Quota of this resource only."),
-            OpenApiParameter("since", {"type": "string", "format": "date-time"}, description="An hour ago without it."),
-            OpenApiParameter("until", {"type": "string", "format": "date-time"}, description="Now without it."),
-            OpenApiParameter("step", int, description="Seconds; without it some hundreds of points."),
+            OpenApiParameter(
+                "name",
+                str,
+                many=True,
+                description="The name of the queue, cohort, namespace or user; all of them by default.",
+            ),
+            OpenApiParameter("flavor", str, description="Only quota and devices of this flavor."),
+            OpenApiParameter("resource", str, description="Only quota of this resource."),
+            OpenApiParameter(
+                "since", {"type": "string", "format": "date-time"}, description="One hour ago by default."
+            ),
+            OpenApiParameter("until", {"type": "string", "format": "date-time"}, description="Now by default."),
+            OpenApiParameter("step", int, description="Seconds; by default, the step yields some hundreds of points."),
         ],
         responses=HistorySerializer,
     )
     def get(self, request: Request) -> Response:
-        """Time series of workloads, quota and devices.
+        """Return time series of workloads, quota and devices.
 
-        A tenant sees its own namespaces, users and LocalQueues, and the ClusterQueues and cohorts that these lead to;
-        of the cluster all devices, and else its own namespaces added up.
+        Tenants see their own namespaces, users and LocalQueues, and the ClusterQueues and cohorts above these. Of the
+        cluster they see all devices, and otherwise the sums of their own namespaces.
         """
         query = HistoryQuery(data=request.query_params.dict())
         query.is_valid(raise_exception=True)

@@ -61,7 +61,7 @@ class KeysetPagination(BasePagination):
                 "next": {"type": ["string", "null"], "description": "The cursor for `after`; null on the last page."},
                 "total": {
                     "type": "integer",
-                    "description": "How many rows there are; with `total=true`.",
+                    "description": "The number of rows, if `total=true`.",
                 },
             },
         }
@@ -74,9 +74,9 @@ class KeysetPagination(BasePagination):
                 "name": "after",
                 "in": "query",
                 "schema": {"type": "string"},
-                "description": "The cursor `next` of a page.",
+                "description": "The page cursor: `next` of the previous page.",
             },
-            {"name": "limit", "in": "query", "schema": limit, "description": "How many rows at most."},
+            {"name": "limit", "in": "query", "schema": limit, "description": "The maximum number of rows."},
             {"name": "total", "in": "query", "schema": {"type": "boolean"}, "description": "Count all rows, too."},
         ]
 

@@ -44,18 +44,18 @@ _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
 
 
 class CostSerializer(serializers.Serializer[Any]):
-    """The price of an hour in one flavor."""
+    """The hourly price in one flavor."""
 
     pod_sets = serializers.ListField(child=serializers.CharField())
     flavor = serializers.CharField()
-    per_hour = serializers.FloatField(help_text="Of all its pods together.")
+    per_hour = serializers.FloatField(help_text="The price of all its pods together.")
     is_upper_bound = serializers.BooleanField(
-        help_text="Whether it holds whole devices; a slice is charged by the larger of its shares."
+        help_text="Whether the price assumes whole devices; a slice is charged the larger of its shares."
     )
 
 
 class PreviewedWorkloadSerializer(serializers.Serializer[Any]):
-    """A workload that the submission would make."""
+    """A workload that the submission would create."""
 
     namespace = serializers.CharField()
     name = serializers.CharField()
@@ -64,18 +64,18 @@ class PreviewedWorkloadSerializer(serializers.Serializer[Any]):
 
 
 class PreviewSerializer(serializers.Serializer[Any]):
-    """The result that a submission would have now."""
+    """The result of a submission if it were made now."""
 
     result = ApplyResultSerializer()
     currency = serializers.CharField(allow_blank=True, help_text="Empty: no prices are set.")
     workloads = PreviewedWorkloadSerializer(many=True)
     manifests = serializers.ListField(
         child=serializers.DictField(),
-        help_text="The configuration objects of the call as they would be stored, with defaults for omitted fields.",
+        help_text="The configuration objects of the request as they would be stored, with defaults for omitted fields.",
     )
     effects = EffectsSerializer(
         allow_null=True,
-        help_text="Null unless `effects` asks for it, and for a ConfigMap of the device plugin, which is not tried.",
+        help_text="Null unless `effects` is set; always null for a ConfigMap of the device plugin.",
     )
 
 
@@ -88,7 +88,7 @@ class PreviewView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("effects", bool, description="Preview the scheduler's decisions after the change."),
+            OpenApiParameter("effects", bool, description="Also preview the scheduler's decisions after the change."),
             OpenApiParameter("delete", bool, description="Preview the deletion of these objects instead."),
         ],
         request={"application/yaml": OpenApiTypes.STR, "application/json": OpenApiTypes.OBJECT},
@@ -96,9 +96,9 @@ class PreviewView(ClusterView):
         operation_id="preview",
     )
     def post(self, request: Request) -> Response:
-        """Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored.
+        """Preview a submission: whether its workloads would start now, why not, and the price. Nothing is stored.
 
-        With `effects`, who else would gain or lose by it, and which quota would be overdrawn.
+        With `effects`, also list the other workloads that would be affected, and the quotas that would be exceeded.
         """
         now = time.time()
         with_effects = flag(request, "effects")

@@ -20,61 +20,61 @@ from scheduler.live.shapes import FRAMES
 
 
 class LocatedErrorSerializer(serializers.Serializer[Any]):
-    """A mistake in the request."""
+    """An error at a place in the request."""
 
-    document = serializers.IntegerField(help_text="Counts from 0 in the call.")
+    document = serializers.IntegerField(help_text="The index of the document in the request, from 0.")
     path = serializers.CharField(help_text="The field, as in `pod_sets[0].count`.")
     value = serializers.JSONField(help_text="The value in the request; null if there is none.")
     rule = serializers.CharField(help_text="The rule.")
-    remedy = serializers.CharField(help_text="A valid value.")
-    reason = serializers.CharField(help_text="The kind of mistake; stable.")
+    remedy = serializers.CharField(help_text="A valid value, or how to correct the request.")
+    reason = serializers.CharField(help_text="The stable kind of the error.")
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
-    """Every error of this API."""
+    """The body of every error."""
 
-    reason = serializers.CharField(help_text="Stable: clients may test for it.")
-    message = serializers.CharField(help_text="For people; may change.")
+    reason = serializers.CharField(help_text="A stable identifier that clients may test for.")
+    message = serializers.CharField(help_text="Text for people; it may change.")
     errors = LocatedErrorSerializer(many=True)  # type: ignore[assignment]  # a field of that name, as DRF allows
     error = serializers.CharField(
-        required=False, help_text="Of device logins: `authorization_pending`, `slow_down` ... (RFC 8628)."
+        required=False, help_text="For device logins: `authorization_pending`, `slow_down` ... (RFC 8628)."
     )
 
 
 _ERRORS: Final = {
-    400: "The request is malformed or breaks a rule; `errors` says where.",
+    400: "The request is malformed or breaks a rule; `errors` has the places.",
     401: "The request has no valid credentials.",
-    403: "This account may not do that.",
-    404: "There is no such object, or the user may not see it.",
-    405: "The address does not take this method.",
-    409: "The object's state does not allow it.",
+    403: "The account does not have permission for this request.",
+    404: "The object does not exist, or the user may not see it.",
+    405: "The address does not support this method.",
+    409: "The state of the object does not allow the request.",
     413: "The body is too large.",
-    415: "The body's media type is not taken.",
-    429: "Too many tries, or more than one tenant may have; `Retry-After` says when to come back.",
-    503: "The database or Redis does not answer; the request may have been carried out.",
+    415: "The media type of the body is not supported.",
+    429: "Too many attempts, or more than a tenant may have; `Retry-After` says when to try again.",
+    503: "The database or Redis does not answer. The request may have been carried out.",
 }
-_STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
-_UNREAD: Final = "This may overwrite another user's changes: send If-Match with the ETag that you have read."
+_STALE: Final = "If-Match, or `generation` in the body, names an outdated version; `current` is the present one."
+_UNREAD: Final = "The request could overwrite another user's changes: send If-Match with the ETag that you have read."
 _ETAG: Final = {
-    "description": "The object's version in quotes, for If-Match where it can be written.",
+    "description": "The object's version in quotes, to send as If-Match if the object can be written.",
     "schema": {"type": "string"},
 }
 _LATER: Final = (429, 503)
-_RETRY_AFTER: Final = {"description": "After how many seconds to try again.", "schema": {"type": "integer"}}
+_RETRY_AFTER: Final = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
 _ONE_CLUSTER: Final = "The cluster's name."
 _SEVERAL_CLUSTERS: Final = (
-    "The name of a cluster, or several with commas between them; `*`: all in which you have a role."
+    "The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role."
 )
 _DRY_RUN: Final = OpenApiParameter(
-    DRY_RUN, bool, OpenApiParameter.QUERY, description="Answer as if it were done, and store nothing."
+    DRY_RUN, bool, OpenApiParameter.QUERY, description="Dry run: answer as usual, but store nothing."
 )
 _IF_MATCH: Final = OpenApiParameter(
     "If-Match",
     str,
     OpenApiParameter.HEADER,
-    description="The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists.",
+    description="The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object.",
 )
 
 
@@ -122,7 +122,7 @@ class Schema(AutoSchema):
         if method == "GET":
             return
         own = self.resolve_serializer(self._get_serializer(), "response").ref  # type: ignore[no-untyped-call]  # untyped there
-        current = {"oneOf": [own, {"type": "null"}], "description": "The object as it is now; null: it does not exist."}
+        current = {"oneOf": [own, {"type": "null"}], "description": "The present object; null: it does not exist."}
         refusal = {"type": "object", "properties": {"current": current}, "required": ["current"]}
         content = {"application/json": {"schema": {"allOf": [error, refusal]}}}
         refusals = {"412": _STALE}
@@ -182,7 +182,7 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         """Return the scheme, by which generators write the header."""
-        description = "A token of `auth/token/`. The word `Token` is taken in the place of `Bearer`, too."
+        description = "A token of `auth/token/`. The word `Token` is accepted in place of `Bearer`."
         return {"type": "http", "scheme": "bearer", "description": description}
 
 

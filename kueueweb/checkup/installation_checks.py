@@ -52,7 +52,7 @@ def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
         if each.alive:
             yield ok(check, "alive")
         elif seen is None:
-            yield fail(check, "no process of this role has shown life", _START)
+            yield fail(check, "no process of this role has sent a heartbeat", _START)
         else:
             yield fail(check, f"silent for {(timezone.now() - seen).total_seconds():.0f} s", _START)
 

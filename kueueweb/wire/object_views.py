@@ -179,7 +179,7 @@ class StatusView(ResourceView):
 
 
 class ObjectView(StatusView):
-    """One object."""
+    """Return one object."""
 
     parser_classes = PARSERS  # type: ignore[assignment]  # more than the base reads
 

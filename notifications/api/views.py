@@ -42,7 +42,7 @@ _QUEUE_EVENTS: Final = frozenset(
 
 
 class DeliverySerializer(serializers.ModelSerializer[Delivery]):
-    """How far a notification is on its way by webhook or mail."""
+    """The delivery state of a notification by webhook or mail."""
 
     channel = serializers.ChoiceField(CHANNELS)
 
@@ -64,18 +64,18 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
 
 
 class NotificationStatusSerializer(serializers.Serializer[Any]):
-    """The contents of the menu, and the channels of this user."""
+    """The number of unread notifications, and the user's channels."""
 
     unread = serializers.IntegerField()
-    mail_address = serializers.CharField(allow_blank=True, help_text="Of the account; empty: it has none.")
-    mail_is_configured = serializers.BooleanField(help_text="Whether this kueueweb sends mail.")
+    mail_address = serializers.CharField(allow_blank=True, help_text="The mail address of the account; empty: none.")
+    mail_is_configured = serializers.BooleanField(help_text="Whether this installation can send mail.")
 
 
 class ReadSerializer(serializers.Serializer[Any]):
     """Notifications that the user has read."""
 
     ids = serializers.ListField(
-        child=serializers.IntegerField(), default=list, max_length=1000, help_text="Empty: all of them."
+        child=serializers.IntegerField(), default=list, max_length=1000, help_text="Empty: all notifications."
     )
 
 
@@ -89,7 +89,7 @@ def _is_web_address(text: str) -> bool:
 
 
 class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
-    """The rule of a user: the event, and the channels beside the page."""
+    """A notification rule: the event, and the channels besides the page."""
 
     cluster = serializers.SlugRelatedField[Cluster](slug_field="name", read_only=True)
     event = serializers.ChoiceField([event.value for event in Event])
@@ -98,11 +98,11 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         max_value=_MAX_MINUTES,
         allow_null=True,
         required=False,
-        help_text="Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told.",
+        help_text="For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent.",
     )
     channels = serializers.ListField(child=serializers.ChoiceField(CHANNELS), default=list, max_length=2)
     cluster_queue = Text(
-        max_length=253, required=False, allow_blank=True, help_text="Empty: every queue that the user sees."
+        max_length=253, required=False, allow_blank=True, help_text="Empty: every queue that the user may see."
     )
     webhook_url = Text(max_length=2048, required=False, allow_blank=True)
     enabled = TrueOrFalse(required=False)
@@ -186,7 +186,7 @@ class NotificationListView(_OwnView):
 
     @extend_schema(responses=NotificationSerializer(many=True), operation_id="notifications_list")
     def get(self, request: Request) -> Response:
-        """List your notifications in these clusters, the newest first."""
+        """List your notifications in these clusters, newest first."""
         page = self.paginate_queryset(self.notifications().select_related("cluster").prefetch_related("deliveries"))
         return self.get_paginated_response(NotificationSerializer(page, many=True).data)
 
@@ -200,7 +200,7 @@ class NotificationStatusView(_OwnView):
 
     @extend_schema(responses=NotificationStatusSerializer, operation_id="notifications_status")
     def get(self, request: Request) -> Response:
-        """How many you have not read, and how you can be told."""
+        """Return the number of unread notifications, and your channels."""
         return Response(
             {
                 "unread": self.notifications().filter(read_at=None).count(),
@@ -241,7 +241,7 @@ class RuleListView(_OwnView):
 
     @extend_schema(request=RuleSerializer, responses={201: RuleSerializer}, operation_id="notification_rules_create")
     def post(self, request: Request) -> Response:
-        """Ask to be told about something. The page shows it in any case."""
+        """Add a notification rule. The page shows its events in any case."""
         serializer = self.checked(request.data)
         with transaction.atomic():
             User.objects.select_for_update().get(pk=self.user().pk)  # two at once are counted one after the other
@@ -266,7 +266,7 @@ class RuleView(_OwnView):
 
     @extend_schema(responses={204: None}, operation_id="notification_rules_delete")
     def delete(self, request: Request, rule_id: int) -> Response:
-        """Delete one of your rules. Its notifications stay."""
+        """Delete one of your rules. Its notifications are kept."""
         require_whole(request)
         self.rule(rule_id).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -292,7 +292,7 @@ class RuleTestView(_OwnView):
 
     @extend_schema(request=None, responses={202: None}, operation_id="notification_rules_test")
     def post(self, request: Request, rule_id: int) -> Response:
-        """Send something by the channels of a rule, to see whether it arrives."""
+        """Send a test notification by the channels of a rule."""
         require_whole(request)
         rule = self.rule(rule_id)
         now = timezone.now()

@@ -87,7 +87,7 @@ class CancelView(_ActionView):
 
     @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """End a workload for good. One that runs keeps its devices until its pods have stopped."""
+        """End a workload for good. A running workload keeps its devices until its pods have stopped."""
         return self.act(namespace, name, lambda *what: workloads.cancel(*what, actor=self.access.username))
 
 
@@ -98,7 +98,7 @@ class HoldView(_ActionView):
 
     @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Hold a workload back (Kueue's spec.active=false); one that runs is evicted."""
+        """Hold a workload (Kueue's spec.active=false); a running workload is evicted."""
         return self.act(namespace, name, lambda *what: workloads.hold(*what, actor=self.access.username))
 
 
@@ -109,7 +109,7 @@ class ReleaseView(_ActionView):
 
     @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Let a workload that was held queue again."""
+        """Release a held workload: it queues again."""
         return self.act(namespace, name, lambda *what: workloads.release(*what, actor=self.access.username))
 
 
@@ -120,7 +120,7 @@ class RequeueView(_ActionView):
 
     @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Stop a workload that holds quota, and let it wait in its queue again; it may be admitted at once."""
+        """Stop a workload that holds quota and queue it again. It may be admitted again at once."""
         return self.act(namespace, name, lambda *what: workloads.requeue(*what, actor=self.access.username))
 
 
@@ -131,7 +131,7 @@ class PriorityView(_ActionView):
 
     @extend_schema(request=PriorityInputSerializer, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Give a workload another priority: a number, or the value of a WorkloadPriorityClass."""
+        """Change the priority of a workload, to a number or the value of a WorkloadPriorityClass."""
         self.require("submit", "Workload", namespace, name)
         value, class_name = self._read(request.data)
         self._require_priority(namespace, name, value, class_name)
@@ -247,7 +247,7 @@ class BulkHoldView(_BulkActionView):
 
     @extend_schema(operation_id="workloads_hold_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
-        """Hold many workloads back."""
+        """Hold many workloads."""
         keys = self.keys(request.data)
         return self.take(keys, workloads.hold)
 
@@ -259,7 +259,7 @@ class BulkReleaseView(_BulkActionView):
 
     @extend_schema(operation_id="workloads_release_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
-        """Let many workloads queue again."""
+        """Release many held workloads: they queue again."""
         keys = self.keys(request.data)
         return self.take(keys, workloads.release)
 
@@ -271,7 +271,7 @@ class BulkRequeueView(_BulkActionView):
 
     @extend_schema(operation_id="workloads_requeue_many", request=KeysSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
-        """Stop many workloads that hold quota, and let them wait in their queues again."""
+        """Stop many workloads that hold quota and queue them again."""
         keys = self.keys(request.data)
         return self.take(keys, workloads.requeue)
 
@@ -286,7 +286,7 @@ class BulkPriorityView(_BulkActionView):
         operation_id="workloads_priority_many", request=PriorityOfManySerializer, responses={200: ChangedSerializer}
     )
     def post(self, request: Request) -> Response:
-        """Give many workloads another priority: a number, or the value of a WorkloadPriorityClass."""
+        """Change the priority of many workloads, to a number or the value of a WorkloadPriorityClass."""
         keys = self.keys(request.data)
         serializer = PriorityOfManySerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -315,7 +315,9 @@ class BulkFinishView(_BulkActionView):
 
     @extend_schema(operation_id="workloads_finish_many", request=FinishSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
-        """Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that."""
+        """Report that workloads which run elsewhere have ended. A workload with a job is refused (409): it ends with
+        the job.
+        """
         keys = self.keys(request.data)
         serializer = FinishSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

@@ -22,7 +22,7 @@ _RIGHT = "queues.answer_admissioncheck"
 
 
 class CheckAnswerSerializer(Shape):
-    """The answer of a check about a workload."""
+    """The answer to an admission check of a workload."""
 
     state = serializers.ChoiceField([state.value for state in AdmissionCheckStatus])
     message = Text(required=False, allow_blank=True, default="")
@@ -41,7 +41,9 @@ class CheckAnswerView(ClusterView):
 
     @extend_schema(request=CheckAnswerSerializer, responses={200: WorkloadDetailSerializer})
     def put(self, request: Request, namespace: str, name: str, check: str) -> Response:
-        """Set the state of an admission check. It needs a cluster admin, or the permission to answer checks."""
+        """Set the state of an admission check. You need to be a cluster admin, or to have permission to answer
+        checks.
+        """
         self._require_the_right(request, namespace, name)
         serializer = CheckAnswerSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)

@@ -32,24 +32,26 @@ class ObjectSerializer(Shape):
     """The fields of every configuration object."""
 
     uid = serializers.UUIDField(read_only=True)
-    cluster = serializers.CharField(read_only=True, help_text="Empty for a role that holds in every cluster.")
+    cluster = serializers.CharField(read_only=True, help_text="Empty for a role that applies to all clusters.")
     name = serializers.CharField(read_only=True)
     labels = _texts(required=False)
     annotations = _texts(required=False)
     generation = serializers.IntegerField(read_only=True)
     created_at = serializers.DateTimeField(read_only=True)
     deletion_requested_at = serializers.DateTimeField(
-        read_only=True, allow_null=True, help_text="It is marked for deletion and waits until nothing uses it."
+        read_only=True,
+        allow_null=True,
+        help_text="When its deletion was requested; it is deleted once nothing uses it.",
     )
 
 
 class QuotaSerializer(Shape):
-    """How much of a resource there is in a flavor; amounts are Kubernetes quantities."""
+    """The quota of a resource in a flavor; amounts are Kubernetes quantities."""
 
     name = serializers.CharField()
     nominal_quota = serializers.CharField()
     borrowing_limit = serializers.CharField(allow_null=True, required=False, help_text="null: no limit.")
-    lending_limit = serializers.CharField(allow_null=True, required=False, help_text="null: all of it.")
+    lending_limit = serializers.CharField(allow_null=True, required=False, help_text="null: the whole nominal quota.")
 
 
 class FlavorQuotasSerializer(Shape):
@@ -67,39 +69,51 @@ class ResourceGroupSerializer(Shape):
 
 
 class AdmissionCheckRuleSerializer(Shape):
-    """A check, and the flavors that it is for; none are all."""
+    """An admission check and the flavors that it applies to; empty: all flavors."""
 
     name = serializers.CharField()
     on_flavors = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class NodeQuotaSerializer(Shape):
-    """A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`."""
+    """A quota that is computed from the nodes of its flavor: `share` of what unmanaged pods leave, minus `headroom`."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
     share = serializers.CharField(help_text="A percentage: `50%`, `33.33%`.")
-    headroom = serializers.CharField(required=False, help_text="A Kubernetes quantity; 0 unless it is given.")
+    headroom = serializers.CharField(required=False, help_text="A Kubernetes quantity; 0 by default.")
 
 
 class PriorityWeightsSerializer(Shape):
-    """The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`."""
+    """The weights of the factors of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`."""
 
-    age = serializers.IntegerField(required=False, min_value=0, help_text="How long it waits, of max_age_seconds.")
-    fair_share = serializers.IntegerField(required=False, min_value=0, help_text="Fair Tree, by use and weights.")
-    job_size = serializers.IntegerField(required=False, min_value=0, help_text="Its part of the nodes and cpus.")
-    queue = serializers.IntegerField(required=False, min_value=0, help_text="The queue_priority, of the highest.")
-    resources = serializers.DictField(
-        child=serializers.IntegerField(min_value=0), required=False, help_text="Resource -> weight of its part."
+    age = serializers.IntegerField(
+        required=False, min_value=0, help_text="Weight of the waiting time, relative to max_age_seconds."
     )
-    max_age_seconds = serializers.IntegerField(required=False, min_value=1, help_text="7 days unless it is given.")
+    fair_share = serializers.IntegerField(
+        required=False, min_value=0, help_text="Weight of the Fair Tree factor, by usage and weights."
+    )
+    job_size = serializers.IntegerField(
+        required=False, min_value=0, help_text="Weight of its share of the nodes and CPUs."
+    )
+    queue = serializers.IntegerField(
+        required=False, min_value=0, help_text="Weight of the queue_priority, relative to the highest."
+    )
+    resources = serializers.DictField(
+        child=serializers.IntegerField(min_value=0),
+        required=False,
+        help_text="Weight by resource, of its share of the resource.",
+    )
+    max_age_seconds = serializers.IntegerField(required=False, min_value=1, help_text="7 days by default.")
     favor_small = TrueOrFalse(required=False)
-    relative_to_time = TrueOrFalse(required=False, help_text="The size is cpus per minute of the time limit.")
+    relative_to_time = TrueOrFalse(required=False, help_text="Whether the size is CPUs per minute of the time limit.")
     unscaled = serializers.ListField(child=serializers.CharField(), required=False)
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """With `class`, which no attribute can be called."""
-        weight = serializers.IntegerField(required=False, min_value=0, help_text="Its priority, of the highest.")
+        weight = serializers.IntegerField(
+            required=False, min_value=0, help_text="Weight of its class's priority, relative to the highest."
+        )
         return {**super().get_fields(), "class": weight}
 
 
@@ -226,24 +240,24 @@ def _options(kind: Kind, field: Field) -> dict[str, Any]:
 
 
 _MODE_HELP: Final = (
-    "`observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; "
-    "`shadow`: the same, and our scheduler decides beside it; `schedule`: we decide."
+    "`observe`: Kueue decides; its objects are shown, and nothing is written to the cluster. `shadow`: "
+    "the same, and kueueweb's scheduler decides in parallel for comparison. `schedule`: kueueweb decides."
 )
 
 
 _SERVES_HELP: Final = (
-    "In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows "
-    "their status. It needs Kueue's CRDs."
+    "In mode schedule: synchronize Kueue's objects between the cluster and kueueweb, and write their "
+    "status to the cluster. It needs Kueue's CRDs."
 )
 
 
 _BINDING_HELP: Final = (
-    "`bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, "
-    "and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler."
+    "`bind`: kueueweb binds pods to nodes and devices, as HAMi's scheduler would. `pin`: kueueweb chooses "
+    "the node and the devices, and HAMi's scheduler binds; this needs HAMi's webhook and scheduler."
 )
 
 
-_ACCEPTS_HELP: Final = "The clusters whose MultiKueue may run workloads in this one, by name."
+_ACCEPTS_HELP: Final = "The names of the clusters whose MultiKueue may run workloads in this one."
 
 
 _MAX_MANAGERS: Final = 1000
@@ -256,19 +270,20 @@ _MAX_URLS: Final = 1000
 
 
 _PLACEMENT_HELP: Final = (
-    "Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a "
-    "topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue."
+    "The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition "
+    "those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler "
+    "places the others, as under Kueue."
 )
 
 
 _TELEMETRY_HELP: Final = (
-    "Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's "
-    "exporter. Credentials are shown as `***`; sent so, they stay as they are."
+    "Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's "
+    "exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept."
 )
 
 
 class ClusterSettingsSerializer(Shape):
-    """The settings of a cluster that an admin edits."""
+    """The settings of a cluster that an admin may change."""
 
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode], required=False, help_text=_MODE_HELP)
     serves_kueue_objects = TrueOrFalse(required=False, help_text=_SERVES_HELP)
@@ -315,8 +330,8 @@ class ClusterSerializer(Shape):
     device_binding = serializers.ChoiceField([binding.value for binding in DeviceBinding], help_text=_BINDING_HELP)
     placement = serializers.ChoiceField([scope.value for scope in PlacementScope], help_text=_PLACEMENT_HELP)
     accepts_workloads_from = serializers.ListField(child=serializers.CharField(), help_text=_ACCEPTS_HELP)
-    server_url = serializers.CharField(allow_blank=True, help_text="Empty for users who may not see it.")
-    configuration = serializers.DictField(help_text="Kueue's Configuration, as applied; empty: Kueue's defaults.")
+    server_url = serializers.CharField(allow_blank=True, help_text="Empty for users without permission to see it.")
+    configuration = serializers.DictField(help_text="Kueue's Configuration as applied; empty: Kueue's defaults.")
     device_plugin = serializers.DictField(
         help_text="The settings in the ConfigMaps of HAMi's device plugin; empty: HAMi's defaults."
     )

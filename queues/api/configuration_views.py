@@ -74,7 +74,7 @@ class KindListView(ListModelMixin, KindView):
         return self.get_queryset().filter(reach.rows() | Q(cluster=None))
 
     def get(self, request: Request) -> Response:
-        """The objects of this kind that the user may see, by name."""
+        """List the objects of this kind that the user may see, by name."""
         page = self.paginate_queryset(self.filter_queryset(self.visible()))
         return self.get_paginated_response(self.render(page or []))
 
@@ -85,7 +85,7 @@ class KindDetailView(KindView):
     filterset_class = None
 
     def get(self, request: Request, name: str, namespace: str = "") -> Response:
-        """One object."""
+        """Return one object."""
         return self.answer(self.find(name, namespace))
 
     def answer(self, row: Any, code: int = status.HTTP_200_OK, **headers: str) -> Response:
@@ -108,20 +108,20 @@ class EditView(KindDetailView):
     asks_for_if_match: ClassVar = ("PUT", "PATCH")
 
     also_answers: ClassVar = {
-        "PUT": {status.HTTP_201_CREATED: "It was not there and is created."},
+        "PUT": {status.HTTP_201_CREATED: "The object did not exist and was created."},
         "DELETE": {status.HTTP_202_ACCEPTED: "The object is in use: it will be deleted when nothing uses it."},
     }
 
     def put(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+        """Create or replace the object. Omitted fields get Kueue's defaults.
 
-        Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+        Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
         """
         self._require_edit()
         return self._apply(request, name, namespace)
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+        """Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
 
         Replacing quotas needs `If-Match`, or `generation` in the body (428).
         """
@@ -130,7 +130,7 @@ class EditView(KindDetailView):
         return self._apply(request, name, namespace, merge=True)
 
     def delete(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Delete the object, or mark it (202): it goes when nothing holds it any more."""
+        """Delete the object, or mark it for deletion (202): it is deleted once nothing uses it."""
         self._require_edit()
         require_below(self.access, self.cluster, [(self.kind, namespace, name)])
         actor = self.access.username
@@ -233,7 +233,7 @@ class ClusterListView(ListModelMixin, ClusterView):
     keyset = ("name",)
 
     def get(self, request: Request) -> Response:
-        """The clusters in which the user has a role."""
+        """List the clusters in which the user has a role."""
         page = self.paginate_queryset(clusters_of(request.user)) or []
         accesses = accesses_of(request.user, [row.name for row in page])
         return self.get_paginated_response([_cluster_json(row, accesses[row.name].sees_everything) for row in page])
@@ -248,14 +248,14 @@ class ClusterDetailView(ClusterView):
     has_etag: ClassVar = True
 
     def get(self, request: Request, name: str) -> Response:
-        """One cluster, with its settings and an ETag for changing them."""
+        """Return one cluster with its settings, and an ETag for changing them."""
         return self._answer(request, self._find(request, name))
 
     @extend_schema(request=shapes.ClusterSettingsSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Set what we do with the cluster. It needs a cluster admin.
+        """Change the settings of a cluster. Only a cluster admin may.
 
-        With If-Match it is set only while the settings are as they were read (412 otherwise).
+        With If-Match, nothing changes if the settings differ from those that were read (412).
         """
         row = self._find(request, name)
         access_of(request.user, row).require("submit", "Cluster")

@@ -37,21 +37,21 @@ _BY = OpenApiParameter(
     "by",
     OpenApiTypes.STR,
     default="status",
-    description=f"Count by: {', '.join((*_COLUMNS, _STATE, _NODE))}, or `{_LABEL}` and the key of a "
+    description=f"The property to count by: {', '.join((*_COLUMNS, _STATE, _NODE))}, or `{_LABEL}` and the key of a "
     "label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the "
     "value ''.",
 )
 
 
 class GroupCountSerializer(serializers.Serializer[Any]):
-    """One group."""
+    """One group and its number of workloads."""
 
     value = serializers.CharField(allow_blank=True)
     count = serializers.IntegerField()
 
 
 class WorkloadCountsSerializer(serializers.Serializer[Any]):
-    """The groups, largest first, and how many workloads there are in all."""
+    """The groups, largest first, and the total number of workloads."""
 
     total = serializers.IntegerField()
     groups = GroupCountSerializer(many=True)
@@ -67,7 +67,7 @@ class WorkloadCountsView(ClusterView):
 
     @extend_schema(parameters=[_BY], responses=WorkloadCountsSerializer, filters=True)
     def get(self, request: Request) -> Response:
-        """How many of the workloads that the user may see match the filters of `workloads/`, group by group."""
+        """Count the workloads that the user may see and that match the filters of `workloads/`, group by group."""
         by = query_text(request.query_params, "by") or "status"
         found = self.filter_queryset(Workload.objects.filter(self.reach.rows_in_namespaces())).order_by()
         total, counts = _counted(found, by)

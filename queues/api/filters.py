@@ -35,11 +35,13 @@ _TIMES: Final[Mapping[str, str]] = {"": "created_at", "admitted_": "admitted_at"
 
 
 def _start(prefix: str, of: str) -> filters.IsoDateTimeFilter:
-    return filters.IsoDateTimeFilter(field_name=_TIMES[prefix], lookup_expr="gte", help_text=f"{of} from then on.")
+    return filters.IsoDateTimeFilter(
+        field_name=_TIMES[prefix], lookup_expr="gte", help_text=f"{of} at or after this time."
+    )
 
 
 def _end(prefix: str, of: str) -> filters.IsoDateTimeFilter:
-    return filters.IsoDateTimeFilter(field_name=_TIMES[prefix], lookup_expr="lt", help_text=f"{of} before.")
+    return filters.IsoDateTimeFilter(field_name=_TIMES[prefix], lookup_expr="lt", help_text=f"{of} before this time.")
 
 
 class _WorkloadForm(forms.Form):
@@ -70,19 +72,20 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     submitted_by = NamesFilter()
     names = filters.CharFilter(
         method="with_names",
-        help_text=f"These, each as `namespace/name`, with commas between them; at most {MAX_NAMES}.",
+        help_text=f"Only these workloads, each as `namespace/name`, separated by commas; at most {MAX_NAMES}.",
     )
     variants_of = filters.CharFilter(
         method="with_parent",
         help_text="The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants.",
     )
-    search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
-    node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
-    resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
+    search = filters.CharFilter(method="search_key", help_text="A part of `namespace/name`; ignores case.")
+    node = filters.CharFilter(method="on_node", help_text="Workloads with a pod on this node.")
+    resource = filters.CharFilter(method="asking_for", help_text="Workloads that request this resource.")
     label = filters.CharFilter(
         method="with_labels",
-        help_text="A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` "
-        "or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold.",
+        help_text="A label selector in Kubernetes' syntax: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or "
+        "`key notin (a,b)`; in addition `key^=prefix` and `key*=part`. All conditions of a comma-separated "
+        "list must hold.",
     )
     since = _start("", "Submitted")
     until = _end("", "Submitted")

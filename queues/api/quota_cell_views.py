@@ -31,11 +31,13 @@ class QuotasInFlavorSerializer(serializers.Serializer[Any]):
     """The quotas in one flavor, by resource."""
 
     resources = serializers.DictField(child=QuotaAmountsSerializer())
-    generation = serializers.IntegerField(read_only=True, help_text="Of the object that they belong to.")
+    generation = serializers.IntegerField(
+        read_only=True, help_text="The generation of the object that the quotas belong to."
+    )
 
 
 class ChangedQuotaAmountsSerializer(serializers.Serializer[Any]):
-    """The amounts to change of one resource; an amount that is left out keeps its value."""
+    """The amounts of one resource to change; omitted amounts keep their values."""
 
     nominal_quota = serializers.CharField(required=False)
     borrowing_limit = serializers.CharField(required=False, allow_null=True, help_text="Null: no limit.")
@@ -56,7 +58,9 @@ class FlavorQuotasView(ClusterView):
     has_etag: ClassVar = True
 
     def get(self, request: Request, name: str, flavor: str) -> Response:
-        """The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it."""
+        """Return the quotas in one flavor. The ETag is that of the ClusterQueue or cohort. You need permission to
+        change it.
+        """
         require_edit(self.access, self.cluster, self.kind, name)
         row = objects(self.cluster, KINDS[self.kind]).filter(name=name).first()
         if row is None:
@@ -65,7 +69,7 @@ class FlavorQuotasView(ClusterView):
 
     @extend_schema(request=ChangedQuotasInFlavorSerializer)
     def patch(self, request: Request, name: str, flavor: str) -> Response:
-        """Change amounts of the quotas that the body names; all others, and what it leaves out, stay."""
+        """Change the amounts of the quotas in the body. Other quotas and omitted amounts stay."""
         require_edit(self.access, self.cluster, self.kind, name)
         try:
             row = change_cells(

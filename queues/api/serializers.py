@@ -20,7 +20,7 @@ def quantities(help_text: str, *, required: bool = True) -> serializers.DictFiel
 
 
 class OwnerSerializer(Shape):
-    """The job that a workload comes from."""
+    """The job that owns a workload."""
 
     kind = serializers.CharField()
     name = serializers.CharField()
@@ -45,22 +45,26 @@ class PodSetSerializer(Shape):
 
     name = serializers.CharField()
     count = serializers.IntegerField()
-    min_count = serializers.IntegerField(allow_null=True, help_text="The least that partial admission may give.")
-    requests = quantities("Per pod.")
+    min_count = serializers.IntegerField(allow_null=True, help_text="The minimum count for partial admission.")
+    requests = quantities("Requests per pod.")
     node_selector = serializers.DictField(child=serializers.CharField())
     topology_request = PodSetTopologySerializer()
-    reclaimable_count = serializers.IntegerField(help_text="Pods that ended and gave their quota back.")
+    reclaimable_count = serializers.IntegerField(
+        help_text="The number of pods that have ended and released their quota."
+    )
     admitted_count = serializers.IntegerField(allow_null=True)
-    flavors = serializers.DictField(child=serializers.CharField(), help_text="Resource name -> ResourceFlavor.")
-    resource_usage = quantities("Of all its pods, as charged to the quota.")
+    flavors = serializers.DictField(
+        child=serializers.CharField(), help_text="The assigned ResourceFlavor by resource name."
+    )
+    resource_usage = quantities("Total usage of its pods, as charged against the quota.")
     topology_assignment = serializers.JSONField(
-        help_text="{levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has "
-        "waited, for admission checks."
+        help_text="{levels, domains: [{values, count}]}, or null. `delayed` (Pending, Ready): it waits, or has waited, "
+        "for admission checks."
     )
 
 
 class ConditionSerializer(Shape):
-    """A condition, in Kueue's words."""
+    """A condition of Kueue's."""
 
     type = serializers.CharField()
     status = serializers.ChoiceField(CONDITION_STATUSES)
@@ -85,7 +89,7 @@ class HeldSliceSerializer(Shape):
     replica = serializers.IntegerField()
     container = serializers.CharField()
     node = serializers.CharField()
-    uuid = serializers.CharField(help_text="The device's.")
+    uuid = serializers.CharField(help_text="The device's UUID.")
     memory_mib = serializers.IntegerField()
     cores_percent = serializers.IntegerField()
 
@@ -99,23 +103,27 @@ class WorkloadSerializer(Shape):
     namespace = serializers.CharField()
     name = serializers.CharField()
     labels = serializers.DictField(child=serializers.CharField())
-    queue_name = serializers.CharField(help_text="The LocalQueue's name.")
-    cluster_queue = serializers.CharField(help_text="That admitted it, or to which its LocalQueue leads.")
+    queue_name = serializers.CharField(help_text="The name of the LocalQueue.")
+    cluster_queue = serializers.CharField(
+        help_text="The ClusterQueue that admitted it, or to which its LocalQueue points."
+    )
     priority = serializers.IntegerField()
     priority_class = serializers.CharField()
     status = serializers.ChoiceField(WORKLOAD_STATUSES)
     state = serializers.ChoiceField(
-        WORKLOAD_STATES, help_text="The status, with what `active`, the pods and the end add to it."
+        WORKLOAD_STATES, help_text="The status, refined by `active`, the state of the pods and the outcome."
     )
-    active = serializers.BooleanField(help_text="False: held back, as with Kueue's spec.active.")
+    active = serializers.BooleanField(help_text="False: on hold, as with Kueue's spec.active.")
     never_preempt = serializers.BooleanField()
     maximum_execution_seconds = serializers.IntegerField(allow_null=True)
     submitted_by = serializers.CharField()
-    reason = serializers.CharField(help_text="Why it waits or ended; stable.")
-    message = serializers.CharField(help_text="The same as a sentence.")
-    position = serializers.IntegerField(required=False, help_text="From 1; only with `ordering=position`.")
+    reason = serializers.CharField(help_text="Why it waits or ended; a stable identifier.")
+    message = serializers.CharField(help_text="The reason as a sentence.")
+    position = serializers.IntegerField(
+        required=False, help_text="The position, from 1; only with `ordering=position`."
+    )
     created_at = serializers.DateTimeField()
-    queued_at = serializers.DateTimeField(help_text="The time that orders its queue.")
+    queued_at = serializers.DateTimeField(help_text="The time that determines its place in the queue.")
     quota_reserved_at = serializers.DateTimeField(allow_null=True)
     admitted_at = serializers.DateTimeField(allow_null=True)
     evicted_at = serializers.DateTimeField(allow_null=True)
@@ -129,7 +137,7 @@ class WorkloadSerializer(Shape):
     annotations = serializers.DictField(
         child=serializers.CharField(),
         required=False,
-        help_text="In a list, the ones that `?annotations=` names.",
+        help_text="In a list, only those that `?annotations=` names.",
     )
 
 
@@ -148,7 +156,7 @@ class VariantSerializer(Shape):
 
 
 class WorkloadDetailSerializer(WorkloadSerializer):
-    """A workload with what only its own page shows."""
+    """A workload, with the fields that only its own page shows."""
 
     annotations = serializers.DictField(child=serializers.CharField())
     conditions = ConditionSerializer(many=True)
@@ -158,19 +166,21 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     requeue_count = serializers.IntegerField()
     eviction_counts = serializers.JSONField()
     unhealthy_nodes = serializers.JSONField()
-    push_error = serializers.CharField(help_text="The cluster's message if it refused the last push.")
+    push_error = serializers.CharField(help_text="The cluster's message, if it refused the last push.")
     generation = serializers.IntegerField()
-    resource_version = serializers.CharField(help_text="Another one after every change; compare it, and read nothing.")
+    resource_version = serializers.CharField(
+        help_text="An opaque version that differs after every change; only compare it for equality."
+    )
     deletion_requested_at = serializers.DateTimeField(allow_null=True)
 
 
 class PodSetInputSerializer(Shape):
-    """A pod set to submit: `requests` (with `node_selector` and `tolerations`), or a whole `template`."""
+    """A pod set to submit: either `requests` (with `node_selector` and `tolerations`) or a whole `template`."""
 
     name = serializers.CharField(default="main")
     count = serializers.IntegerField(default=1, min_value=0)
     min_count = serializers.IntegerField(required=False, allow_null=True, min_value=1)
-    requests = quantities("Per pod, as in {cpu: 500m, memory: 2Gi, nvidia.com/gpu: 1}.", required=False)
+    requests = quantities("Requests per pod, such as {cpu: 500m, memory: 2Gi, nvidia.com/gpu: 1}.", required=False)
     node_selector = serializers.DictField(child=serializers.CharField(), required=False)
     tolerations = serializers.ListField(child=serializers.DictField(), required=False)
     template = serializers.DictField(required=False, help_text="Kubernetes' PodTemplateSpec.")
@@ -181,16 +191,18 @@ class WorkloadInputSerializer(Shape):
     """A workload to submit."""
 
     namespace = serializers.CharField()
-    name = serializers.CharField(required=False, help_text="Or `generate_name`.")
-    generate_name = serializers.CharField(required=False, help_text="A prefix; five random characters follow.")
-    queue_name = serializers.CharField(required=False, help_text="The LocalQueue's name.")
+    name = serializers.CharField(required=False, help_text="Required unless `generate_name` is given.")
+    generate_name = serializers.CharField(
+        required=False, help_text="A prefix, to which five random characters are added."
+    )
+    queue_name = serializers.CharField(required=False, help_text="The name of the LocalQueue.")
     priority = serializers.IntegerField(required=False, allow_null=True)
     priority_class = serializers.CharField(required=False)
     priority_class_kind = serializers.ChoiceField(
         ["WorkloadPriorityClass", "PriorityClass"], default="WorkloadPriorityClass"
     )
     active = TrueOrFalse(default=True)
-    never_preempt = TrueOrFalse(default=False, help_text="Needs the role admin in the namespace.")
+    never_preempt = TrueOrFalse(default=False, help_text="Requires the role admin in the namespace.")
     maximum_execution_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     labels = serializers.DictField(child=serializers.CharField(), required=False)
     annotations = serializers.DictField(child=serializers.CharField(), required=False)
@@ -207,20 +219,20 @@ class CreatedWorkloadSerializer(Shape):
 
 
 class CreatedSerializer(Shape):
-    """The objects that a submission stored, in its order."""
+    """The stored objects of a submission, in its order."""
 
     workloads = CreatedWorkloadSerializer(many=True)
 
 
 class KeySerializer(Shape):
-    """Names a workload."""
+    """The key of a workload."""
 
     namespace = Text()
     name = Text()
 
 
 class KeysSerializer(Shape):
-    """The workloads that an action is for."""
+    """The workloads to which an action applies."""
 
     workloads = KeySerializer(many=True)
 
@@ -235,35 +247,35 @@ class FinishSerializer(KeysSerializer):
 
 
 class SkippedSerializer(KeySerializer):
-    """A workload that an action does not apply to."""
+    """A workload that an action skipped."""
 
     reason = serializers.CharField(help_text="NotFound, or Conflict: its state does not allow it.")
     message = serializers.CharField()
 
 
 class ChangedSerializer(Shape):
-    """The workloads that an action changed, and those that it does not apply to."""
+    """The workloads that an action changed, and those that it skipped."""
 
     changed = KeySerializer(many=True)
     skipped = SkippedSerializer(many=True)
 
 
 class PriorityInputSerializer(Shape):
-    """Another priority: a number, or the name of a WorkloadPriorityClass."""
+    """A new priority: a number, or the name of a WorkloadPriorityClass."""
 
     priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
     priority_class = Text(required=False)
 
 
 class PriorityOfManySerializer(KeysSerializer):
-    """Workloads, and another priority for them: a number, or the name of a WorkloadPriorityClass."""
+    """Workloads and their new priority: a number, or the name of a WorkloadPriorityClass."""
 
     priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
     priority_class = Text(required=False)
 
 
 class WorkloadEventSerializer(Shape):
-    """One step in a workload's life."""
+    """An event of a workload."""
 
     id = serializers.IntegerField()
     at = serializers.DateTimeField()

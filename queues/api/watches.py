@@ -28,33 +28,35 @@ WATCH_PARAMETERS: Final = (
     OpenApiParameter(
         "watch",
         bool,
-        description="Continue: a line of JSON for the workload as it is, and one for each newer state, until it has "
-        "finished, is gone, or the time is over.",
+        description="Stream one line of JSON for the current state and one for each newer state, until the "
+        "workload has "
+        "finished, is deleted, or the time is over.",
     ),
     OpenApiParameter(
         "resource_version",
         OpenApiTypes.STR,
-        description="The `resource_version` that is known already. The answer comes once the workload has another: "
-        "304 if it still has none at the end of the time. With `watch`, that state is left out.",
+        description="The `resource_version` that the client already has. The answer is sent once the workload has "
+        "another "
+        "one; 304 if it has not changed by the time-out. With `watch`, this version is not repeated.",
     ),
     OpenApiParameter(
         "timeout_seconds",
         {"type": "integer", "minimum": 0, "maximum": MAX_WATCH_SECONDS},
-        description=f"How long to wait: {MAX_WATCH_SECONDS} without more for `watch`, else {_POLL_SECONDS}.",
+        description=f"Maximum wait in seconds; {MAX_WATCH_SECONDS} by default with `watch`, else {_POLL_SECONDS}.",
     ),
 )
 
 
 class WatchErrorSerializer(serializers.Serializer[Any]):
-    """The error with which the same request would be refused now."""
+    """The error that the same request would now get."""
 
-    status = serializers.IntegerField(help_text="The status that HTTP has for it.")
+    status = serializers.IntegerField(help_text="The HTTP status of the error.")
     reason = serializers.CharField()
     message = serializers.CharField()
 
 
 class WatchBookmarkSerializer(serializers.Serializer[Any]):
-    """The version that was shown last: nothing has changed since."""
+    """The last version that was sent: nothing has changed since."""
 
     resource_version = serializers.CharField()
 
@@ -68,7 +70,7 @@ class _WatchedField(serializers.JSONField):
 
 
 class WatchEventSerializer(serializers.Serializer[Any]):
-    """A line of a watch, with Kubernetes' types of events."""
+    """A line of a watch, with the event types of Kubernetes."""
 
     type = serializers.ChoiceField(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
     object = _WatchedField()
@@ -77,7 +79,7 @@ class WatchEventSerializer(serializers.Serializer[Any]):
 WATCH_ANSWERS: Final = {
     (200, "application/json"): WorkloadDetailSerializer,
     (200, WATCH_MEDIA_TYPE): OpenApiResponse(WatchEventSerializer, "With `watch`, one such object on each line."),
-    304: OpenApiResponse(None, "It still has the `resource_version` that was named."),
+    304: OpenApiResponse(None, "The workload still has the given `resource_version`."),
 }
 
 

@@ -79,13 +79,16 @@ _ORDERING = OpenApiParameter(
     OpenApiTypes.STR,
     enum=_ORDERINGS,
     default="-id",
-    description="`-id`: newest first; a `-` turns each around. `position`: pending workloads of a `cluster_queue`.",
+    description=(
+        "`-id`: newest first; `-` reverses any order. `position`: pending workloads of a `cluster_queue` in "
+        "queue order."
+    ),
 )
 MAX_ANNOTATIONS: Final = 10
 _ANNOTATIONS = OpenApiParameter(
     "annotations",
     OpenApiTypes.STR,
-    description=f"Keys with commas between them, at most {MAX_ANNOTATIONS}: rows have these `annotations`.",
+    description=f"Annotation keys, separated by commas, at most {MAX_ANNOTATIONS}: rows include these `annotations`.",
 )
 _OF_POSITIONS: Final = frozenset({"cluster_queue", "local_queue", "namespace", "search"})
 """The filters of those who wait in one ClusterQueue."""
@@ -113,7 +116,7 @@ class WorkloadsView(ClusterView):
 
     @extend_schema(parameters=[_ORDERING, _ANNOTATIONS], responses=WorkloadSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """A page of the workloads that the user may see."""
+        """Return a page of the workloads that the user may see."""
         ordering = query_text(request.query_params, "ordering") or "-id"
         if ordering not in _ORDERINGS:
             raise ValidationError({"ordering": f"{ordering!r} is none of {', '.join(_ORDERINGS)}."})
@@ -175,11 +178,11 @@ class WorkloadsView(ClusterView):
     )
     @done_once
     def post(self, request: Request) -> Response:
-        """Submit one workload or thousands, whole or not at all.
+        """Submit one workload or thousands, all or none.
 
-        JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
-        manifests. A mistake in one names it by its index and path, and nothing is stored. Pods of a group are one
-        workload, also when they come one by one.
+        JSON: a workload or a list of workloads, each as below or as a Job, Pod, Deployment or Workload manifest. YAML:
+        manifests. An error names the workload by its index and the field by its path, and nothing is stored. The pods
+        of a group are one workload, even if they are submitted one by one.
         """
         username = self.access.username
         check_rate(len(request.data) if isinstance(request.data, list) else 1, username)
@@ -230,7 +233,9 @@ class WorkloadView(ClusterView):
 
     @extend_schema(parameters=[*WATCH_PARAMETERS], responses=WATCH_ANSWERS)
     def get(self, request: Request, namespace: str, name: str) -> HttpResponse:
-        """One workload: why it waits, what it holds; by choice once it has changed, or each time that it does."""
+        """Return one workload: why it waits and what it holds; optionally once it has changed, or after every
+        change.
+        """
         self.require("view", "Workload", namespace, name)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         if asks_to_wait(request):
@@ -246,7 +251,9 @@ class WorkloadView(ClusterView):
 
     @extend_schema(responses={204: None, 202: WorkloadDetailSerializer})
     def delete(self, request: Request, namespace: str, name: str) -> HttpResponse:
-        """Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped."""
+        """Remove a workload. One that holds quota is cancelled first (202) and can be removed once its pods have
+        stopped.
+        """
         self.require("submit", "Workload", namespace, name)
         require_owner(self.cluster, self.access, [(namespace, name)])
         if delete_workloads(self.cluster, [(namespace, name)], actor=self.access.username):
@@ -268,7 +275,9 @@ class WorkloadEventsView(ClusterView):
         responses=WorkloadEventSerializer(many=True),
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Its life so far, the newest step first. Events outlive the workload: `uid` finds them."""
+        """List the events of a workload, newest first. Events are kept when the workload is deleted: `uid` finds
+        them.
+        """
         self.require("view", "Workload", namespace, name)
         text = query_text(request.query_params, "uid")
         uid = _uuid(text) if text else self._uid(namespace, name)

@@ -132,7 +132,7 @@ RESOURCE_QUOTA: Final = Kind(
     "resource-quotas",
     ("quota",),
     namespaced=True,
-    description="A ResourceQuota; its limits of device memory and cores apply here.",
+    description="A ResourceQuota. kueueweb enforces its limits of device memory and cores.",
     model=ResourceQuota,
     fields=(
         Field("hard", "spec.hard", Quantities(), help="{resource: quantity}"),
@@ -148,7 +148,7 @@ RESOURCE_QUOTA: Final = Kind(
             "spec.scopeSelector",
             Structure(lambda holder, key: holder.mapping(key), dict),
             core=None,
-            help="As in Kubernetes.",
+            help="Kubernetes' scopeSelector.",
         ),
     ),
     check=_warn_of_devices,

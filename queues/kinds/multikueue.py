@@ -85,7 +85,7 @@ MULTIKUEUE_CONFIG: Final = Kind(
             required=True,
             always=True,
             core=None,
-            help="MultiKueueClusters, the preferred ones first.",
+            help="The names of MultiKueueClusters, in order of preference.",
         ),
         Field(
             "quota_management",
@@ -93,7 +93,7 @@ MULTIKUEUE_CONFIG: Final = Kind(
             Choice(QuotaManagement, QuotaManagement.MANUAL),
             core=None,
             older={"v1beta1": None},
-            help="Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.",
+            help="Automated: the quotas of the manager's ClusterQueues are the sums of the workers' quotas.",
         ),
     ),
 )
@@ -113,7 +113,7 @@ MULTIKUEUE_CLUSTER: Final = Kind(
             Structure(_read_kube_config, dict),
             core=None,
             older={"v1beta1": Place("spec.kubeConfig")},
-            help="{location, locationType}: a Secret of the manager, or a file of the push workers.",
+            help="{location, locationType}: a Secret of the manager cluster, or a file of the push workers.",
         ),
         Field(
             "cluster_profile",
@@ -121,7 +121,7 @@ MULTIKUEUE_CLUSTER: Final = Kind(
             Text(max_length=_MAX_NAME),
             core=None,
             older={"v1beta1": Place("spec.clusterProfileRef.name")},
-            help="A cluster that is known here; it has to accept this one's workloads.",
+            help="A cluster that is registered here; it must accept this cluster's workloads.",
         ),
         Field(
             "conditions", "", Structure(_read_nothing, list), core=None, help="Whether the worker cluster is connected."

@@ -43,7 +43,7 @@ _PROTECTION_FIELDS: Final = (
         Integer(minimum=0),
         json="preemption_protection.minimum_run_seconds",
         annotation="kueueweb.io/minimum-run-seconds",
-        help="Beyond Kueue: the time after its admission in which a workload is not preempted.",
+        help="Beyond Kueue: the time after its admission during which a workload is not preempted.",
     ),
     Field(
         "cool_down_seconds",
@@ -51,7 +51,7 @@ _PROTECTION_FIELDS: Final = (
         Integer(minimum=0),
         json="preemption_protection.cool_down_seconds",
         annotation="kueueweb.io/preemption-cool-down-seconds",
-        help="Beyond Kueue: the time after a preemption in which a workload is not preempted again.",
+        help="Beyond Kueue: the time after a preemption during which a workload is not preempted again.",
     ),
 )
 
@@ -69,7 +69,7 @@ _PRIORITY_WEIGHTS: Final = Field(
     "",
     multifactor.MultifactorWeights(),
     annotation=multifactor.ANNOTATION,
-    help="Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm.",
+    help="Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm.",
 )
 
 
@@ -80,7 +80,10 @@ def _weight(older: dict[str, Place | None]) -> Field:
         Weight(),
         json="fair_weight",
         older=older,
-        help="The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last.",
+        help=(
+            "The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a "
+            "queue of weight 0 borrows last."
+        ),
     )
 
 
@@ -100,15 +103,15 @@ COHORT: Final = Kind(
             json="parent",
             core="parent_name",
             older={"v1alpha1": Place("spec.parent")},
-            help="The cohort above, from which this one may borrow; empty: it is a root.",
+            help="The parent cohort, from which this cohort may borrow; empty for a root.",
         ),
         Field(
             "resource_groups",
             "spec.resourceGroups",
             ResourceGroups("parent_name", lending_within_nominal=False),
             help=(
-                "Quotas by flavor and resource. Resources of one group get the same flavor, and flavors "
-                "are tried in order."
+                "Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in "
+                "order."
             ),
         ),
         _weight({}),
@@ -121,9 +124,9 @@ COHORT: Final = Kind(
             AnnotatedChoice(SharingPolicy),
             annotation="kueueweb.io/sharing-policy",
             help=(
-                "Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; "
-                "capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority "
-                "and weight. Empty: by Kueue's rules."
+                "Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; "
+                "capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. "
+                "Empty: Kueue's rules."
             ),
         ),
     ),
@@ -259,8 +262,8 @@ CLUSTER_QUEUE: Final = Kind(
             ResourceGroups("cohort_name", lending_within_nominal=True),
             older={"v1alpha2": Place("spec.resources", AlphaResources("cohort_name", lending_within_nominal=True))},
             help=(
-                "Quotas by flavor and resource. Resources of one group get the same flavor, and flavors "
-                "are tried in order."
+                "Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in "
+                "order."
             ),
         ),
         Field(
@@ -269,15 +272,15 @@ CLUSTER_QUEUE: Final = Kind(
             Choice(QueueingStrategy, QueueingStrategy.BEST_EFFORT_FIFO),
             always=True,
             help=(
-                "StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: "
-                "it lets them pass."
+                "StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: they may "
+                "overtake it."
             ),
         ),
         Field(
             "namespace_selector",
             "spec.namespaceSelector",
             Structure(read_label_selector, lambda: None, LabelSelector.from_manifest),
-            help="A label selector; null selects no namespace, {} all.",
+            help="A label selector of namespaces; null selects none, {} all.",
         ),
         Field(
             "when_can_borrow",
@@ -302,8 +305,8 @@ CLUSTER_QUEUE: Final = Kind(
             json="flavor_fungibility.preference",
             older=_NOT_IN_ALPHA,
             help=(
-                "The better of two flavors if one needs borrowing and the other preemption. Both policies "
-                "must be TryNextFlavor."
+                "Which of two flavors is better if one needs borrowing and the other preemption. Both policies must "
+                "be TryNextFlavor."
             ),
         ),
         Field(
@@ -312,8 +315,8 @@ CLUSTER_QUEUE: Final = Kind(
             Choice(WithinClusterQueuePolicy, WithinClusterQueuePolicy.NEVER),
             json="preemption.within_cluster_queue",
             help=(
-                "The workloads of this queue that a pending workload may preempt: none, lower priorities, "
-                "or also newer ones of its own priority."
+                "The workloads of this queue that a pending workload may preempt: none, those of lower priority, or "
+                "also newer ones of equal priority."
             ),
         ),
         Field(
@@ -321,9 +324,7 @@ CLUSTER_QUEUE: Final = Kind(
             "spec.preemption.reclaimWithinCohort",
             Choice(ReclaimWithinCohortPolicy, ReclaimWithinCohortPolicy.NEVER),
             json="preemption.reclaim_within_cohort",
-            help=(
-                "The borrowing workloads of other queues that a pending workload within its nominal quota may preempt."
-            ),
+            help="The borrowing workloads of other queues that a workload within its nominal quota may preempt.",
         ),
         Field(
             "borrow_within_cohort_policy",
@@ -339,16 +340,14 @@ CLUSTER_QUEUE: Final = Kind(
             Integer(),
             json="preemption.borrow_within_cohort.max_priority_threshold",
             older=_NOT_IN_ALPHA,
-            help=("The highest priority that such a preemption may evict; null: any priority below the preemptor's."),
+            help="The highest priority that may be preempted in this way; null: any priority below the preemptor's.",
         ),
         Field(
             "admission_checks",
             "spec.admissionChecksStrategy",
             AdmissionChecks(),
             older=_NOT_IN_ALPHA,
-            help=(
-                "Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some."
-            ),
+            help="Checks that must be Ready before a workload with quota is admitted, for all flavors or for some.",
         ),
         Field(
             "stop_policy",
@@ -379,7 +378,7 @@ CLUSTER_QUEUE: Final = Kind(
             "",
             Boolean(),
             annotation="kueueweb.io/preempt-for-devices",
-            help="Beyond Kueue: preempt when quota is free but every device is taken.",
+            help="Beyond Kueue: preempt when quota is free but no device is.",
         ),
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
@@ -391,7 +390,7 @@ CLUSTER_QUEUE: Final = Kind(
             annotation="kueueweb.io/queue-priority",
             help=(
                 "Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a "
-                "sharing policy: the highest first."
+                "sharing policy, highest first."
             ),
         ),
         Field(
@@ -399,7 +398,7 @@ CLUSTER_QUEUE: Final = Kind(
             "",
             Boolean(),
             annotation="kueueweb.io/never-reclaim",
-            help="Beyond Kueue: no other ClusterQueue preempts its workloads.",
+            help="Beyond Kueue: no other ClusterQueue may preempt its workloads.",
         ),
     ),
     check=_check_cluster_queue,

@@ -40,7 +40,7 @@ PROBLEMS: Final = {
 
 
 class ScarcestSerializer(serializers.Serializer[Any]):
-    """The resource of a flavor of whose quota most is used; amounts in base units."""
+    """The most used resource and flavor of all quotas; amounts in base units."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
@@ -56,29 +56,29 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 
 class PushStateSerializer(serializers.Serializer[Any]):
-    """Decisions that the cluster has not heard of."""
+    """Decisions that have not been written to the cluster yet."""
 
     unpushed = serializers.IntegerField()
-    refused = serializers.IntegerField(help_text="Decisions that it refused; they are sent again.")
-    lag_seconds = serializers.FloatField(help_text="The age of the oldest.")
+    refused = serializers.IntegerField(help_text="Decisions that the cluster refused; they are retried.")
+    lag_seconds = serializers.FloatField(help_text="The age of the oldest such decision, in seconds.")
 
 
 class ClusterOverviewSerializer(serializers.Serializer[Any]):
-    """A cluster at a glance. Workloads and quotas are those that the user may see, devices are all."""
+    """A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are complete."""
 
     cluster = serializers.CharField()
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode])
-    problems = ProblemSerializer(many=True, help_text="None: the cluster is well.")
-    last_event_at = serializers.DateTimeField(allow_null=True, help_text="When the watcher last heard of it.")
+    problems = ProblemSerializer(many=True, help_text="Empty if the cluster is healthy.")
+    last_event_at = serializers.DateTimeField(allow_null=True, help_text="The time of the watcher's last event.")
     push = PushStateSerializer()
     pending = serializers.IntegerField()
-    held = serializers.IntegerField(help_text="Waiting, and held back by their users.")
+    held = serializers.IntegerField(help_text="Pending workloads that are on hold.")
     reserving = serializers.IntegerField()
     admitted = serializers.IntegerField()
     nodes = serializers.IntegerField()
     devices = serializers.IntegerField()
     devices_in_use = serializers.IntegerField()
-    scarcest = ScarcestSerializer(allow_null=True, help_text="null: there is no quota.")
+    scarcest = ScarcestSerializer(allow_null=True, help_text="null if there is no quota.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,9 @@ class ClusterOverviewListView(ClusterView):
 
     @extend_schema(responses=ClusterOverviewSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The clusters in which the user has a role, each with its health, its workloads and what is scarce."""
+        """List the clusters in which the user has a role, each with its health, its workloads and its scarcest
+        resource.
+        """
         asked = Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.reach.clusters])
         page: Sequence[Cluster] = self.paginate_queryset(asked) or []
         return self.get_paginated_response(_overviews(Reach((row, self.reach.access(row.pk)) for row in page)))

@@ -23,13 +23,17 @@ extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string", "enum": ["
 
 
 class CellSerializer(Shape):
-    """Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli)."""
+    """Quota and usage of a resource in a flavor of a ClusterQueue, as integers in base units (cpu in milli)."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
     nominal = serializers.IntegerField()
     deserved = serializers.IntegerField(
-        allow_null=True, help_text="By the sharing policy of its cohort; null without one, or while no scheduler leads."
+        allow_null=True,
+        help_text=(
+            "The quota that it deserves by its cohort's sharing policy; null without a policy, or while no "
+            "scheduler leads."
+        ),
     )
     borrowing_limit = serializers.IntegerField(allow_null=True)
     lending_limit = serializers.IntegerField(allow_null=True)
@@ -38,13 +42,16 @@ class CellSerializer(Shape):
 
 
 class CohortCellSerializer(Shape):
-    """The quota of a cohort and all below it, and the usage above their own guarantees."""
+    """The quota of a cohort and everything below it, and the usage above its members' own guarantees."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
     deserved = serializers.IntegerField(
         allow_null=True,
-        help_text="By the sharing policy above it or its own; null without one, or while no scheduler leads.",
+        help_text=(
+            "The quota that it deserves by its own or an ancestor's sharing policy; null without a policy, or "
+            "while no scheduler leads."
+        ),
     )
     subtree_quota = serializers.IntegerField()
     used = serializers.IntegerField()
@@ -58,8 +65,8 @@ class TreeQueueSerializer(Shape):
     active = serializers.BooleanField()
     reason = serializers.CharField()
     message = serializers.CharField()
-    pending = serializers.IntegerField(help_text="Waiting to be looked at.")
-    inadmissible = serializers.IntegerField(help_text="Looked at in vain, until something changes.")
+    pending = serializers.IntegerField(help_text="Workloads that one of the next cycles considers.")
+    inadmissible = serializers.IntegerField(help_text="Workloads that were considered in vain and wait for a change.")
     reserving = serializers.IntegerField()
     admitted = serializers.IntegerField()
     weighted_share = ShareField()
@@ -82,10 +89,11 @@ class TreeCohortSerializer(Shape):
 
 
 class CohortTreeSerializer(Shape):
-    """The tree."""
+    """The quota tree."""
 
     source = serializers.ChoiceField(  # type: ignore[assignment]  # a field of that name, as DRF allows
-        SOURCES, help_text="`live`: the scheduler's numbers; `rows`: computed, as no scheduler leads."
+        SOURCES,
+        help_text="`live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads.",
     )
     time = serializers.DateTimeField()
     cohorts = TreeCohortSerializer(many=True, help_text="Cohorts without a parent.")

@@ -43,7 +43,7 @@ class DecisionSerializer(serializers.Serializer[Any]):
 
 
 class SchedulingCycleSerializer(serializers.Serializer[Any]):
-    """One cycle that decided something."""
+    """One cycle that made a decision."""
 
     id = serializers.IntegerField()
     cluster = serializers.CharField()
@@ -64,7 +64,7 @@ class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     workload = NamesFilter(field_name="workload_name")
     workload_uid = filters.UUIDFilter()
     cluster_queue = NamesFilter(field_name="cluster_queue_name")
-    search = filters.CharFilter(field_name="workload_name", lookup_expr="icontains", help_text="Part of the name.")
+    search = filters.CharFilter(field_name="workload_name", lookup_expr="icontains", help_text="A part of the name.")
     action = NamesFilter()
     reason = NamesFilter()
     since = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="gte")
@@ -86,7 +86,9 @@ class DecisionListView(ClusterView):
 
     @extend_schema(responses=DecisionSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The decisions on workloads of the namespaces that the user may see. They outlive the workloads."""
+        """List the decisions on workloads in the namespaces that the user may see. Decisions are kept when the workload
+        is deleted.
+        """
         found = Decision.objects.filter(self.reach.rows_in_namespaces(cluster="cluster_name"))
         page = self.paginate_queryset(self.filter_queryset(found).values(*_DECISION_FIELDS)) or []
         readers = readers_of(self.reach)
@@ -110,7 +112,9 @@ class SchedulingCycleListView(ClusterView):
 
     @extend_schema(responses=SchedulingCycleSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The cycles that decided something; for those who may see everything. `*` leaves other clusters out."""
+        """List the cycles that made a decision. Only users who may see the whole cluster may read them; `*` leaves out
+        other clusters.
+        """
         found = SchedulingCycle.objects.filter(self.reach.permitting("view", "SchedulingCycle").rows())
         page = self.paginate_queryset(found.values(*CYCLE_FIELDS)) or []
         return self.get_paginated_response([{**row, "cluster": self.reach.name(row.pop("cluster_id"))} for row in page])

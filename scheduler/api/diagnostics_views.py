@@ -55,42 +55,42 @@ class LeaderSerializer(serializers.Serializer[Any]):
 
 
 class CycleTimesSerializer(serializers.Serializer[Any]):
-    """The cycles of the last hour that decided something. Durations are in seconds, null where there were none."""
+    """The cycles of the last hour that made a decision. Durations are in seconds, null if there were none."""
 
     window_seconds = serializers.IntegerField()
-    count = serializers.IntegerField(help_text=f"At most {MOST_CYCLES}: of more, the newest are looked at.")
+    count = serializers.IntegerField(help_text=f"At most {MOST_CYCLES}: the statistics use only the newest.")
     p50_seconds = serializers.FloatField(allow_null=True)
     p90_seconds = serializers.FloatField(allow_null=True)
     longest_seconds = serializers.FloatField(allow_null=True)
-    last = SchedulingCycleSerializer(allow_null=True, help_text="The newest of all, however old.")
+    last = SchedulingCycleSerializer(allow_null=True, help_text="The newest cycle, however old.")
 
 
 class BacklogSerializer(serializers.Serializer[Any]):
-    """Work that is not done yet."""
+    """Work that is still to be done."""
 
     waiting = serializers.IntegerField()
-    oldest_at = serializers.DateTimeField(allow_null=True, help_text="Null: nothing waits.")
+    oldest_at = serializers.DateTimeField(allow_null=True, help_text="Null if nothing waits.")
 
 
 class PushSerializer(BacklogSerializer):
-    """Decisions that the cluster has not heard of yet."""
+    """Decisions that have not been written to the cluster yet."""
 
     refused = serializers.IntegerField(help_text="Workloads whose last decision the cluster refused.")
     held_off_by = serializers.CharField(
         allow_blank=True,
-        help_text="The scheduler that keeps us from writing to the cluster: a Kueue, or another kueueweb. Empty: none.",
+        help_text="The scheduler that prevents writes to the cluster: a Kueue, or another kueueweb. Empty: none.",
     )
 
 
 class BrokenRuleSerializer(serializers.Serializer[Any]):
-    """A rule of the books that does not hold, found by the audit and confirmed by a second look."""
+    """An accounting rule that is violated, as found by two audits in a row."""
 
     check = serializers.CharField()
     count = serializers.IntegerField()
 
 
 class DiagnosticsSerializer(serializers.Serializer[Any]):
-    """How the parts that work behind the screen are doing."""
+    """The state of the background processes."""
 
     leader = LeaderSerializer()
     cycles = CycleTimesSerializer()
@@ -98,7 +98,10 @@ class DiagnosticsSerializer(serializers.Serializer[Any]):
     push = PushSerializer()
     watcher = WatcherHealthSerializer()
     served_object_problems = serializers.IntegerField(
-        help_text="Kueue's objects in the cluster that are not as ours; `served-objects/problems/` names them."
+        help_text=(
+            "The number of Kueue's objects that differ between the cluster and kueueweb; "
+            "`served-objects/problems/` lists them."
+        )
     )
     broken_rules = BrokenRuleSerializer(many=True)
 
@@ -110,7 +113,9 @@ class DiagnosticsView(ClusterView):
 
     @extend_schema(responses=DiagnosticsSerializer)
     def get(self, request: Request) -> Response:
-        """How the scheduler, the push and the watcher of the cluster are doing; for those who may see everything."""
+        """Return the state of the cluster's scheduler, push and watcher. Only users who may see the whole cluster may
+        read it.
+        """
         self.access.require("view", "SchedulingCycle")
         parameters = {"cluster_id": self.cluster.pk, "window": WINDOW_SECONDS, "most": MOST_CYCLES}
         with connection.cursor() as cursor:

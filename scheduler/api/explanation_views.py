@@ -24,7 +24,7 @@ from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, Wa
 Other = TypeVar("Other", Waiting, WorkloadHolder, Victim)
 
 WAIT_STATES: Final = [state.value for state in WaitState]
-_HIDDEN = "Empty where it is not yours to see."
+_HIDDEN = "Empty if you may not see it."
 
 
 class ResourceNeedSerializer(serializers.Serializer[Any]):
@@ -33,49 +33,51 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
     resource = serializers.CharField()
     asked = serializers.IntegerField()
     nominal = serializers.IntegerField(help_text="The ClusterQueue's own quota.")
-    used = serializers.IntegerField(help_text="By the ClusterQueue now.")
-    borrowable = serializers.IntegerField(help_text="The part of `free` beyond the ClusterQueue's own quota.")
-    free = serializers.IntegerField(help_text="The amount that the workload could still use.")
+    used = serializers.IntegerField(help_text="Current usage of the ClusterQueue.")
+    borrowable = serializers.IntegerField(help_text="The part of `free` above the ClusterQueue's own quota.")
+    free = serializers.IntegerField(help_text="The amount that the workload can still use.")
     lacking = serializers.IntegerField()
-    maximum = serializers.IntegerField(help_text="The most that it could ever have.")
+    maximum = serializers.IntegerField(help_text="The most that the workload can ever get.")
 
 
 class RefusedBySerializer(serializers.Serializer[Any]):
-    """The nodes that one filter refuses. A node counts under each reason of its devices."""
+    """The nodes that one filter refuses. A node is counted under each reason of its devices."""
 
-    reason = serializers.CharField(help_text="HAMi's token, or that of a node's own filter.")
+    reason = serializers.CharField(help_text="HAMi's token, or that of a node filter.")
     nodes = serializers.IntegerField()
-    devices = serializers.IntegerField(help_text="0 for a filter that looks at the node alone.")
+    devices = serializers.IntegerField(help_text="0 for a filter that only looks at the node.")
 
 
 class NodeFiltersSerializer(serializers.Serializer[Any]):
-    """The filters that refuse each node of the cluster for the first pod without a place."""
+    """The filters that refuse each node of the cluster, for the first pod without a place."""
 
     pod_set = serializers.CharField()
     replica = serializers.IntegerField()
-    nodes = serializers.IntegerField(help_text="In the cluster.")
+    nodes = serializers.IntegerField(help_text="The number of nodes in the cluster.")
     refused = RefusedBySerializer(many=True)
     nearest_node = serializers.CharField(allow_null=True)
     nearest_reason = serializers.CharField(allow_blank=True)
     message = serializers.CharField()
-    namespace_quota = serializers.BooleanField(help_text="The namespace's ResourceQuota is in the way.")
+    namespace_quota = serializers.BooleanField(help_text="Whether the namespace's ResourceQuota is exceeded.")
 
 
 class FlavorVerdictSerializer(serializers.Serializer[Any]):
-    """One flavor for one group of pod sets."""
+    """The result of one flavor for one group of pod sets."""
 
     pod_sets = serializers.ListField(child=serializers.CharField())
     flavor = serializers.CharField()
-    rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="`None`: nothing refuses it.")
+    rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="`None`: the flavor fits.")
     message = serializers.CharField(allow_blank=True)
     resources = ResourceNeedSerializer(many=True)
-    nodes = NodeFiltersSerializer(allow_null=True, help_text="Null where devices are not looked for, or are found.")
-    domains = serializers.IntegerField(help_text="Of the flavor's topology; 0 without one.")
-    domains_refused = serializers.DictField(child=serializers.IntegerField(), help_text="Reason -> domains.")
+    nodes = NodeFiltersSerializer(allow_null=True, help_text="Null if devices are not needed, or are found.")
+    domains = serializers.IntegerField(help_text="The number of domains of the flavor's topology; 0 without one.")
+    domains_refused = serializers.DictField(
+        child=serializers.IntegerField(), help_text="The number of domains by reason of refusal."
+    )
 
 
 class WaitingSerializer(serializers.Serializer[Any]):
-    """Another workload that waits."""
+    """Another pending workload."""
 
     workload = serializers.CharField(allow_blank=True, help_text=f"namespace/name. {_HIDDEN}")
     cluster_queue = serializers.CharField(allow_blank=True, help_text=_HIDDEN)
@@ -83,7 +85,7 @@ class WaitingSerializer(serializers.Serializer[Any]):
 
 
 class QueueHolderSerializer(serializers.Serializer[Any]):
-    """A ClusterQueue that uses what is lacking."""
+    """A ClusterQueue that uses the missing resource."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
@@ -94,7 +96,7 @@ class QueueHolderSerializer(serializers.Serializer[Any]):
 
 
 class WorkloadHolderSerializer(WaitingSerializer):
-    """A workload that holds what is lacking."""
+    """A workload that holds the missing resource."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
@@ -102,7 +104,7 @@ class WorkloadHolderSerializer(WaitingSerializer):
 
 
 class VictimSerializer(WaitingSerializer):
-    """A workload that would be preempted to make room."""
+    """A workload that would be preempted."""
 
     reason = serializers.CharField()
 
@@ -115,55 +117,60 @@ class PriorityFactorsSerializer(serializers.Serializer[Any]):
     association = serializers.FloatField()
     fair_share = serializers.FloatField()
     job_size = serializers.FloatField()
-    partition = serializers.FloatField(help_text="Of the ClusterQueue's queue_priority.")
-    qos = serializers.FloatField(help_text="Of the priority of its class.")
+    partition = serializers.FloatField(help_text="The factor of the ClusterQueue's queue_priority.")
+    qos = serializers.FloatField(help_text="The factor of its class's priority.")
     resources = serializers.DictField(child=serializers.FloatField())
     site = serializers.FloatField()
-    nice = serializers.FloatField(help_text="What is taken off.")
+    nice = serializers.FloatField(help_text="The amount that is subtracted.")
 
 
 class ExplanationSerializer(serializers.Serializer[Any]):
-    """Why a workload waits, computed from what is stored now."""
+    """Why a workload waits, computed from the current state."""
 
     state = serializers.ChoiceField(choices=WAIT_STATES)
     rule = serializers.ChoiceField(choices=[rule.value for rule in Rule], help_text="The reason why it waits.")
-    reason = serializers.CharField(allow_blank=True, help_text="As in its QuotaReserved condition.")
+    reason = serializers.CharField(allow_blank=True, help_text="The reason of its QuotaReserved condition.")
     message = serializers.CharField()
     remedy = serializers.CharField(allow_blank=True, help_text="A change that would let it start.")
     cluster_queue = serializers.CharField(allow_blank=True)
-    strict = serializers.BooleanField(help_text="No workload of its ClusterQueue may pass the ones ahead (StrictFIFO).")
-    position = serializers.IntegerField(help_text="From 1 in its ClusterQueue; 0: it is in no queue.")
-    waiting = serializers.IntegerField(help_text="In its ClusterQueue, itself included.")
+    strict = serializers.BooleanField(help_text="Whether the workloads ahead must start first (StrictFIFO).")
+    position = serializers.IntegerField(help_text="Its position in its ClusterQueue, from 1; 0: it is in no queue.")
+    waiting = serializers.IntegerField(
+        help_text="The number of pending workloads in its ClusterQueue, including this one."
+    )
     ahead = WaitingSerializer(many=True, help_text="The first workloads ahead of it in its ClusterQueue.")
     contenders = WaitingSerializer(
-        many=True, help_text="Heads of the cohort's other ClusterQueues that a cycle decides on before its own."
+        many=True,
+        help_text="The first workloads of the cohort's other ClusterQueues that a cycle considers before this one.",
     )
     flavors = FlavorVerdictSerializer(many=True)
     queue_holders = QueueHolderSerializer(many=True)
     workload_holders = WorkloadHolderSerializer(many=True)
     victims = VictimSerializer(many=True)
     factors = PriorityFactorsSerializer(
-        allow_null=True, help_text="Null where its class orders it, and not a multifactor priority."
+        allow_null=True, help_text="Null unless a multifactor priority orders the workload."
     )
 
 
 class ExpectedStartSerializer(serializers.Serializer[Any]):
     """When a workload may start: an estimate, not a promise."""
 
-    at = serializers.DateTimeField(allow_null=True, help_text="Null where nothing can be said; `reason` says why.")
-    seconds = serializers.IntegerField(allow_null=True, help_text="From now until then.")
+    at = serializers.DateTimeField(allow_null=True, help_text="Null without an estimate; `reason` says why.")
+    seconds = serializers.IntegerField(allow_null=True, help_text="Seconds from now.")
     reason = serializers.ChoiceField(
         choices=[reason.value for reason in NoEstimate], allow_blank=True, help_text="Why there is no estimate."
     )
     basis = serializers.CharField(help_text="The basis of the estimate, or why there is none, in a sentence.")
-    window_seconds = serializers.IntegerField(help_text="How far back the starts were counted.")
+    window_seconds = serializers.IntegerField(help_text="The period over which admissions were counted.")
     admitted = serializers.IntegerField(
-        allow_null=True, help_text="Workloads that its ClusterQueue gave quota in that time; null: not counted."
+        allow_null=True,
+        help_text="The number of workloads that its ClusterQueue admitted in that period; null: not counted.",
     )
     overtaken_by = serializers.IntegerField(
-        allow_null=True, help_text="Workloads among `admitted` that were queued later than this one; null: not counted."
+        allow_null=True,
+        help_text="The number of workloads among `admitted` that were queued later than this one; null: not counted.",
     )
-    ahead = serializers.IntegerField(help_text="Workloads before it in its ClusterQueue.")
+    ahead = serializers.IntegerField(help_text="The number of workloads ahead of it in its ClusterQueue.")
 
 
 class ExplainedWorkloadSerializer(ExplanationSerializer):
@@ -179,9 +186,10 @@ class ExplanationView(ClusterView):
 
     @extend_schema(responses=ExplainedWorkloadSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+        """Explain why the workload waits: the rule, each flavor and resource, nodes and devices, the workloads ahead,
+        and the workloads that hold what it needs.
 
-        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
+        The explanation includes an estimated start if the recent admissions of its ClusterQueue allow one.
         """
         self.require("view", "Workload", namespace)
         rows = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)

@@ -13,7 +13,7 @@ from scheduling.devices.capacity import FlavorCapacity
 
 
 class FollowerSerializer(Shape):
-    """A queue or cohort with a quota that follows the nodes."""
+    """A ClusterQueue or cohort with a quota that follows the nodes."""
 
     kind = serializers.ChoiceField(["ClusterQueue", "Cohort"], read_only=True)
     name = serializers.CharField(read_only=True)
@@ -30,7 +30,7 @@ class FlavorCapacitySerializer(Shape):
     )
     allocatable = serializers.IntegerField(read_only=True, help_text="The capacity of the flavor's nodes.")
     used_by_others = serializers.IntegerField(read_only=True, help_text="The requests of unmanaged pods on its nodes.")
-    exceeded = serializers.BooleanField(read_only=True, help_text="Whether more is promised than there is.")
+    exceeded = serializers.BooleanField(read_only=True, help_text="Whether the quotas exceed the capacity.")
     followed_by = FollowerSerializer(
         many=True, read_only=True, help_text="The objects whose quota is computed from its capacity."
     )
@@ -39,9 +39,7 @@ class FlavorCapacitySerializer(Shape):
 class ResourceFlavorSerializer(shapes.serializer_of("ResourceFlavor")):  # type: ignore[misc]  # made of the kind
     """A ResourceFlavor."""
 
-    capacity = FlavorCapacitySerializer(
-        many=True, read_only=True, help_text="Empty while no node of the cluster is known."
-    )
+    capacity = FlavorCapacitySerializer(many=True, read_only=True, help_text="Empty while none of its nodes is known.")
 
 
 class _ResourceFlavors(KindView):

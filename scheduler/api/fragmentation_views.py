@@ -19,31 +19,31 @@ from scheduling.model.placement import PodPlacement
 
 
 class LargestRequestSerializer(serializers.Serializer[Any]):
-    """The largest request of so many devices of a model on one node that still fits."""
+    """The largest request of this many devices of a model on one node that still fits."""
 
     vendor = serializers.CharField()
     type = serializers.CharField()
     count = serializers.IntegerField()
-    fits = serializers.BooleanField(help_text="False: no node has that many devices with a free slot.")
-    memory_mib = serializers.IntegerField(help_text="Of each device.")
+    fits = serializers.BooleanField(help_text="False if no node has this many devices with a free slot.")
+    memory_mib = serializers.IntegerField(help_text="Memory of each device.")
     cores_percent = serializers.IntegerField(help_text="The free cores of the tightest of these devices.")
     node = serializers.CharField(allow_blank=True)
 
 
 class FragmentationReportSerializer(serializers.Serializer[Any]):
-    """A set of nodes; amounts in thousandths of a device."""
+    """Fragmentation of a set of nodes; amounts in thousandths of a device."""
 
     devices = serializers.IntegerField()
     idle_milli = serializers.FloatField(help_text="Free memory of usable devices.")
     fragmented_milli = serializers.FloatField(
-        allow_null=True, help_text="The mean part of it that a typical pod could not use; null: no pod is known yet."
+        allow_null=True, help_text="The mean part of it that a typical pod cannot use; null: no pod is known yet."
     )
     unused_devices = serializers.IntegerField()
     largest = LargestRequestSerializer(many=True)
 
 
 class FragmentationSerializer(serializers.Serializer[Any]):
-    """All devices, those that each flavor reaches, and each node that has any."""
+    """Fragmentation of all devices, of each flavor's devices, and of each node with devices."""
 
     cluster = FragmentationReportSerializer()
     flavors = serializers.DictField(child=FragmentationReportSerializer())
@@ -51,7 +51,7 @@ class FragmentationSerializer(serializers.Serializer[Any]):
 
 
 class PlaceSerializer(serializers.Serializer[Any]):
-    """Where a pod is or would be."""
+    """The place of a pod, now or in a plan."""
 
     pod_set = serializers.CharField(allow_blank=True)
     replica = serializers.IntegerField()
@@ -60,15 +60,15 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
 
 class MoveSerializer(serializers.Serializer[Any]):
-    """One running pod that would go elsewhere."""
+    """A running pod that would move to another place."""
 
-    workload = serializers.CharField(allow_blank=True, help_text="namespace/name; empty where it is not yours to see.")
+    workload = serializers.CharField(allow_blank=True, help_text="namespace/name; empty if you may not see it.")
     current = PlaceSerializer()
     proposed = PlaceSerializer()
 
 
 class MoveAdviceSerializer(serializers.Serializer[Any]):
-    """The moves, in an order in which they can be made, and where the workload would go then."""
+    """The moves, in an order in which they can be made, and the place of the workload after them."""
 
     outcome = serializers.ChoiceField(choices=[outcome.value for outcome in MoveOutcome])
     message = serializers.CharField()
@@ -83,7 +83,7 @@ class FragmentationView(ClusterView):
 
     @extend_schema(responses=FragmentationSerializer)
     def get(self, request: Request) -> Response:
-        """Report idle devices, and the part of them that no workload could use."""
+        """Report idle devices, and the part of them that no workload can use."""
         found = read_world(self.cluster, time.time()).fragmentation()
         return Response(
             {
@@ -101,7 +101,9 @@ class MovesView(ClusterView):
 
     @extend_schema(responses=MoveAdviceSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved."""
+        """Return the fewest moves of running pods that would free devices for a waiting workload. This is advice:
+        nothing is moved.
+        """
         self.require("view", "Workload", namespace)
         world = read_world(self.cluster, time.time(), [(namespace, name)])
         if world.workload(f"{namespace}/{name}") is None:

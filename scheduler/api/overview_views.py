@@ -29,10 +29,10 @@ class TotalsSerializer(serializers.Serializer[Any]):
     """Counts of the workloads that the user may see, and of all devices of the cluster."""
 
     pending = serializers.IntegerField()
-    held = serializers.IntegerField(help_text="Waiting, and held back by their users.")
+    held = serializers.IntegerField(help_text="Pending workloads that are on hold.")
     reserving = serializers.IntegerField()
     admitted = serializers.IntegerField()
-    finished = serializers.IntegerField(help_text="In the last 24 hours.")
+    finished = serializers.IntegerField(help_text="Workloads that finished in the last 24 hours.")
     nodes = serializers.IntegerField()
     devices = serializers.IntegerField()
     devices_in_use = serializers.IntegerField()
@@ -50,26 +50,32 @@ class SchedulerHealthSerializer(serializers.Serializer[Any]):
     alive = serializers.BooleanField()
     holder = serializers.CharField(allow_blank=True)
     epoch = serializers.IntegerField()
-    heartbeat_at = serializers.DateTimeField(allow_null=True, help_text="When a run of its last ended well.")
+    heartbeat_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its last scheduling run ended successfully."
+    )
 
 
 class WatcherHealthSerializer(serializers.Serializer[Any]):
-    """Whether the cluster is heard."""
+    """Whether the watcher receives the cluster's events."""
 
     alive = serializers.BooleanField()
     last_event_at = serializers.DateTimeField(allow_null=True)
 
 
 class JobKindsSerializer(serializers.Serializer[Any]):
-    """Kinds of jobs that operators bring."""
+    """Kinds of jobs that need an operator."""
 
     served = serializers.ListField(child=serializers.CharField(), help_text="Kinds whose operator is installed.")
     missing = serializers.ListField(
-        child=serializers.CharField(), help_text="Kinds that the cluster does not serve: their jobs start when it does."
+        child=serializers.CharField(),
+        help_text="Kinds that the cluster does not serve: their jobs start once it does.",
     )
     disabled = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Kinds that integrations.frameworks of the Configuration leaves out, by its names: not managed.",
+        help_text=(
+            "Kinds that the Configuration's integrations.frameworks leaves out, by their names there: they are "
+            "not managed."
+        ),
     )
 
 
@@ -77,21 +83,23 @@ class RoleHealthSerializer(serializers.Serializer[Any]):
     """The processes of one role."""
 
     role = serializers.ChoiceField(choices=[(role.value, role.value) for role in Role])
-    cluster = serializers.CharField(allow_blank=True, help_text="Empty: it serves all clusters.")
-    alive = serializers.BooleanField(help_text=f"Whether one of them has shown life in the last {SILENT_SECONDS} s.")
+    cluster = serializers.CharField(allow_blank=True, help_text="Empty: all clusters.")
+    alive = serializers.BooleanField(help_text=f"Whether one of them sent a heartbeat in the last {SILENT_SECONDS} s.")
     last_seen_at = serializers.DateTimeField(allow_null=True)
 
 
 class KueueHealthSerializer(serializers.Serializer[Any]):
-    """A Kueue that decides in the cluster."""
+    """A Kueue controller that decides in the cluster."""
 
-    alive = serializers.BooleanField(help_text="In mode schedule: nothing is pushed to the cluster while it is.")
+    alive = serializers.BooleanField(
+        help_text="In mode schedule, nothing is pushed to the cluster while this Kueue is alive."
+    )
     holder = serializers.CharField(allow_blank=True)
     renewed_at = serializers.DateTimeField(allow_null=True)
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    """The parts that work behind the screen."""
+    """The health of the background processes."""
 
     scheduler = SchedulerHealthSerializer()
     watcher = WatcherHealthSerializer()
@@ -99,20 +107,20 @@ class HealthSerializer(serializers.Serializer[Any]):
     job_kinds = JobKindsSerializer()
     other_kueueweb = serializers.CharField(
         allow_blank=True,
-        help_text="Another installation of kueueweb that pushes to the cluster: this one tells it nothing meanwhile.",
+        help_text="Another kueueweb that pushes to the cluster: this installation writes nothing to it meanwhile.",
     )
     kueue = KueueHealthSerializer()
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
-    """How many workloads wait for a reason."""
+    """The number of workloads that wait for a reason."""
 
-    reason = serializers.CharField(help_text="Empty: not looked at yet.")
+    reason = serializers.CharField(help_text="Empty: not evaluated yet.")
     count = serializers.IntegerField()
 
 
 class OverviewSerializer(serializers.Serializer[Any]):
-    """The first page's numbers."""
+    """The numbers of the overview page."""
 
     totals = TotalsSerializer()
     health = HealthSerializer()
@@ -126,7 +134,7 @@ class OverviewView(ClusterView):
 
     @extend_schema(responses=OverviewSerializer)
     def get(self, request: Request) -> Response:
-        """The numbers of the first page."""
+        """Return the numbers of the overview page."""
         namespaces = self.access.visible_namespaces()
         parameters = {
             "cluster_id": self.cluster.pk,

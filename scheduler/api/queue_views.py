@@ -37,7 +37,7 @@ _NO_WORKLOADS: Final = {"pending": 0, "reserving": 0, "admitted": 0}
 
 
 class UsageSerializer(serializers.Serializer[Any]):
-    """How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted."""
+    """The usage of a resource in a flavor: everything that is reserved, and the part of admitted workloads."""
 
     flavor = serializers.CharField()
     resource = serializers.CharField()
@@ -52,14 +52,14 @@ class QueueCellSerializer(CellSerializer):
 
 
 class ClusterQueueStatusSerializer(shapes.serializer_of("ClusterQueue", with_status=True)):  # type: ignore[misc]  # made of the kind
-    """A ClusterQueue, and what is used of its quota."""
+    """A ClusterQueue with the usage of its quota."""
 
     weighted_share = ShareField(read_only=True)
     usage = QueueCellSerializer(many=True, read_only=True)
 
 
 class LocalQueueStatusSerializer(shapes.serializer_of("LocalQueue", with_status=True)):  # type: ignore[misc]  # made of the kind
-    """A LocalQueue, and what its workloads hold of its ClusterQueue's quota."""
+    """A LocalQueue, and its workloads' usage of the ClusterQueue's quota."""
 
     usage = UsageSerializer(many=True, read_only=True)
 
@@ -128,7 +128,9 @@ class CohortTreeView(ClusterView):
 
     @extend_schema(responses=CohortTreeSerializer)
     def get(self, request: Request) -> Response:
-        """The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units."""
+        """Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base
+        units.
+        """
         return Response(cohort_tree(read_numbers(self.cluster), visibility_of(self.access, self.cluster)))
 
 

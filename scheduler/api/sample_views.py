@@ -18,7 +18,7 @@ from queues.models import Pod, Workload
 
 
 class ContainerSampleSerializer(serializers.Serializer[Any]):
-    """Means of a while of one container on one device; null is not reported."""
+    """Means over a sampling interval for one container on one device; null: not reported."""
 
     at = serializers.DateTimeField()
     pod_name = serializers.CharField()
@@ -26,7 +26,9 @@ class ContainerSampleSerializer(serializers.Serializer[Any]):
     uuid = serializers.CharField()
     memory_used_mib = serializers.FloatField(allow_null=True)
     utilization_percent = serializers.FloatField(allow_null=True)
-    last_kernel_seconds = serializers.FloatField(allow_null=True, help_text="Since its last kernel: how long it idles.")
+    last_kernel_seconds = serializers.FloatField(
+        allow_null=True, help_text="Seconds since its last kernel, that is, how long it has been idle."
+    )
 
 
 class ContainerSamplesView(ClusterView):
@@ -39,7 +41,7 @@ class ContainerSamplesView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
-            OpenApiParameter("hours", float, default=1.0, description="How far back."),
+            OpenApiParameter("hours", float, default=1.0, description="How far back, in seconds."),
         ],
         responses=ContainerSampleSerializer(many=True),
     )

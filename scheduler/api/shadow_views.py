@@ -32,36 +32,40 @@ _HOURLY_FROM: Final = 6
 
 
 class ShadowCountsSerializer(serializers.Serializer[Any]):
-    """How many decisions were compared, and what each scheduler did."""
+    """The number of compared decisions, and the decisions of each scheduler."""
 
     agreed = serializers.IntegerField()
     differed = serializers.IntegerField()
-    their_reservations = serializers.IntegerField(help_text="Workloads that the other scheduler gave quota.")
-    our_reservations = serializers.IntegerField(help_text="Workloads that ours would have given quota.")
+    their_reservations = serializers.IntegerField(
+        help_text="The number of workloads that the other scheduler gave quota."
+    )
+    our_reservations = serializers.IntegerField(
+        help_text="The number of workloads that kueueweb's scheduler would have given quota."
+    )
     their_preemptions = serializers.IntegerField()
     our_preemptions = serializers.IntegerField()
-    unfinished = serializers.IntegerField(help_text="Comparisons that were cut short.")
+    unfinished = serializers.IntegerField(help_text="The number of comparisons that were cut short.")
 
 
 class ShadowPointSerializer(ShadowCountsSerializer):
-    """The same of a minute or an hour."""
+    """The comparison over one minute or hour."""
 
     at = serializers.DateTimeField()
 
 
 class ShadowOfClusterSerializer(serializers.Serializer[Any]):
-    """How they compare in one cluster."""
+    """The comparison in one cluster."""
 
     cluster = serializers.CharField()
-    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: nothing was compared.")
+    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: no decisions were compared.")
     totals = ShadowCountsSerializer()
 
 
 class ShadowSerializer(serializers.Serializer[Any]):
-    """How the decisions of the last hours compare, in all the clusters together and in each."""
+    """A comparison of the decisions of the last hours, for all clusters together and for each."""
 
     since = serializers.DateTimeField()
-    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: nothing was compared.")
+    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: no decisions were compared.")
     totals = ShadowCountsSerializer()
     points = ShadowPointSerializer(many=True)
     clusters = ShadowOfClusterSerializer(many=True)
@@ -86,7 +90,7 @@ class ChoiceSerializer(serializers.Serializer[Any]):
 
 
 class ShadowDifferenceSerializer(serializers.Serializer[Any]):
-    """A workload of which the two schedulers made something else."""
+    """A workload for which the two schedulers decided differently."""
 
     id = serializers.IntegerField()
     cluster = serializers.CharField()
@@ -118,13 +122,13 @@ class ShadowView(ClusterView):
     spans_clusters = True
 
     @extend_schema(
-        parameters=[OpenApiParameter("hours", int, description=f"1 to {_MAX_HOURS}; 24 unless told.")],
+        parameters=[OpenApiParameter("hours", int, description=f"1 to {_MAX_HOURS}; 24 by default.")],
         responses=ShadowSerializer,
     )
     def get(self, request: Request) -> Response:
-        """How far both schedulers agreed, over time; of whole clusters, for those who may see everything there.
+        """Report how far both schedulers agreed, over time. Only users who may see the whole cluster may read it.
 
-        `*` leaves other clusters out.
+        `*` leaves out other clusters.
         """
         reach = self.reach.permitting("view", "ShadowComparison")
         hours = _hours(request.query_params.get("hours", "24"))
@@ -169,7 +173,9 @@ class ShadowDifferenceListView(ClusterView):
 
     @extend_schema(responses=ShadowDifferenceSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Where the schedulers differed on workloads of the namespaces that the user may see, the newest first."""
+        """List the workloads on which the schedulers differed, in the namespaces that the user may see, newest
+        first.
+        """
         found = ShadowDifference.objects.filter(self.reach.rows_in_namespaces())
         page = self.paginate_queryset(self.filter_queryset(found).values(*_FIELDS)) or []
         readers = readers_of(self.reach)

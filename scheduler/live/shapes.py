@@ -18,8 +18,8 @@ Share = Annotated[
 class LiveTotals(TypedDict):
     """Sums over the cluster."""
 
-    pending: Annotated[int, Meta(description="Tried in one of the next cycles.")]
-    inadmissible: Annotated[int, Meta(description="Waits until something changes that may let it start.")]
+    pending: Annotated[int, Meta(description="Workloads that one of the next cycles considers.")]
+    inadmissible: Annotated[int, Meta(description="Workloads that wait until a change may let them start.")]
     reserving: int
     admitted: int
     nodes: int
@@ -39,7 +39,9 @@ class LiveQuota(TypedDict):
     flavor: str
     resource: str
     nominal: int
-    deserved: Annotated[int | None, Meta(description="By the sharing policy of its cohort; null without one.")]
+    deserved: Annotated[
+        int | None, Meta(description="The quota that it deserves by its cohort's sharing policy; null without one.")
+    ]
     borrowing_limit: int | None
     lending_limit: int | None
     used: int
@@ -51,8 +53,8 @@ class LiveClusterQueue(TypedDict):
 
     cohort: str
     active: bool
-    reason: Annotated[str, Meta(description="Why it is not active, as a stable token.")]
-    message: Annotated[str, Meta(description="Why it is not active, for people.")]
+    reason: Annotated[str, Meta(description="Why it is not active, as a stable identifier.")]
+    message: Annotated[str, Meta(description="Why it is not active, as text for people.")]
     pending: int
     inadmissible: int
     reserving: int
@@ -66,7 +68,10 @@ class LiveCohortQuota(TypedDict):
 
     flavor: str
     resource: str
-    deserved: Annotated[int | None, Meta(description="By the sharing policy above it or its own; null without one.")]
+    deserved: Annotated[
+        int | None,
+        Meta(description="The quota that it deserves by its own or an ancestor's sharing policy; null without one."),
+    ]
     subtree_quota: int
     used: int
 
@@ -94,13 +99,13 @@ class LiveSlice(TypedDict):
         str | None,
         Meta(description="namespace/name; null if you may not see the holder, or if it is not a workload of kueueweb."),
     ]
-    namespace: Annotated[str | None, Meta(description="Null or empty where the holder is not known.")]
+    namespace: Annotated[str | None, Meta(description="Null or empty if the holder is unknown.")]
     pod_set: str
     replica: int
     container: str
     memory_mib: int
     cores_percent: int
-    mig: NotRequired[Annotated[list[LiveMigInstance], Meta(description="Of a device in MIG mode.")]]
+    mig: NotRequired[Annotated[list[LiveMigInstance], Meta(description="Only for a device in MIG mode.")]]
 
 
 class LiveDeviceUnits(TypedDict):
@@ -114,7 +119,7 @@ class LiveDeviceUnits(TypedDict):
 
 
 class LiveDevice(TypedDict):
-    """One device and who holds it."""
+    """One device and the holders of its slices."""
 
     node: str
     index: int
@@ -122,8 +127,10 @@ class LiveDevice(TypedDict):
     vendor: str
     health: bool
     cordoned: bool
-    node_unschedulable: Annotated[bool, Meta(description="Its node is cordoned, here or in the cluster.")]
-    draining: Annotated[bool, Meta(description="Being emptied, by itself or with its node.")]
+    node_unschedulable: Annotated[
+        bool, Meta(description="Whether its node is cordoned, in kueueweb or in the cluster.")
+    ]
+    draining: Annotated[bool, Meta(description="Whether it is being drained, by itself or with its node.")]
     slots: int
     used_slots: int
     memory_mib: int
@@ -133,12 +140,12 @@ class LiveDevice(TypedDict):
     units: LiveDeviceUnits
     slices: list[LiveSlice]
     mig_places: NotRequired[
-        Annotated[int, Meta(description="The memory slices that MIG instances divide; of a device in MIG mode.")]
+        Annotated[int, Meta(description="The memory slices that MIG instances divide; only for a device in MIG mode.")]
     ]
 
 
 class LiveData(TypedDict):
-    """Everything that a page shows live."""
+    """All live data of a page."""
 
     totals: LiveTotals
     cluster_queues: dict[str, LiveClusterQueue]
@@ -155,14 +162,18 @@ class LiveRemoved(TypedDict, total=False):
 
 
 class LiveWorkloads(TypedDict):
-    """Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`)."""
+    """The workloads that were created, deleted or changed. Their current state is read over REST
+    (`workloads/?names=`).
+    """
 
     changed: Annotated[list[str], Meta(description="namespace/name of the workloads that you may see; at most 100.")]
-    more: NotRequired[Annotated[bool, Meta(description="True if others changed too, so that lists must be read.")]]
+    more: NotRequired[
+        Annotated[bool, Meta(description="Whether other workloads changed too, so that lists must be read again.")]
+    ]
 
 
 class LiveChanges(TypedDict, total=False):
-    """The parts that changed: whole entries by name, but workloads by their names alone."""
+    """The parts that changed: whole entries by name, but workloads only by their names."""
 
     totals: LiveTotals
     cluster_queues: dict[str, LiveClusterQueue]
@@ -178,31 +189,33 @@ class _Head(TypedDict):
     cluster: str
     epoch: int
     sequence: int
-    time: Annotated[datetime, Meta(description="When the scheduler took these figures.")]
+    time: Annotated[datetime, Meta(description="When the scheduler took these numbers.")]
 
 
 class LiveSnapshotFrame(_Head):
-    """Replaces all figures."""
+    """A snapshot: replaces all numbers."""
 
     type: Literal["snapshot"]
     age_seconds: NotRequired[
-        Annotated[float, Meta(description="Time since the scheduler sent this, by the server's clock.")]
+        Annotated[float, Meta(description="Seconds since the scheduler sent this, by the server's clock.")]
     ]
     data: LiveData
 
 
 class LiveDeltaFrame(_Head):
-    """Replaces the entries that it names."""
+    """A delta: replaces the entries that it names."""
 
     type: Literal["delta"]
     since: NotRequired[
-        Annotated[int, Meta(description="The sequence this delta starts from; without it, the one before its own.")]
+        Annotated[
+            int, Meta(description="The sequence number that this delta starts from; without it, the previous one.")
+        ]
     ]
     data: LiveChanges
 
 
 class LiveHeartbeatFrame(_Head):
-    """The scheduler is alive, and nothing changed."""
+    """A heartbeat: the scheduler is alive, and nothing has changed."""
 
     type: Literal["heartbeat"]
 

@@ -14,21 +14,21 @@ QUOTA_HOLDERS: Final = [kind.value for kind in NodeKind]
 
 
 class AffectedWorkloadSerializer(serializers.Serializer[Any]):
-    """A workload that gains or loses."""
+    """A workload that the change affects."""
 
     workload = serializers.CharField(help_text="namespace/name.")
     cluster_queue = serializers.CharField(allow_blank=True, help_text="Empty where it holds no quota of one.")
 
 
 class AffectedWorkloadsSerializer(serializers.Serializer[Any]):
-    """Workloads that gain or lose."""
+    """Workloads that the change affects."""
 
     count = serializers.IntegerField()
-    workloads = AffectedWorkloadSerializer(many=True, help_text="The first ones that the user may see.")
+    workloads = AffectedWorkloadSerializer(many=True, help_text="The first affected workloads that the user may see.")
 
 
 class QuotaEffectSerializer(serializers.Serializer[Any]):
-    """A quota that changes, or of which more is used than may be; amounts are integers in base units."""
+    """A quota that changes or is exceeded; amounts are integers in base units."""
 
     kind = serializers.ChoiceField(QUOTA_HOLDERS)
     name = serializers.CharField()
@@ -36,27 +36,27 @@ class QuotaEffectSerializer(serializers.Serializer[Any]):
     resource = serializers.CharField()
     nominal_before = serializers.IntegerField()
     nominal = serializers.IntegerField()
-    used = serializers.IntegerField(help_text="Now, by what is admitted.")
-    over = serializers.IntegerField(help_text="Usage above the quota, own and borrowed. It shrinks as workloads end.")
+    used = serializers.IntegerField(help_text="Current usage by admitted workloads.")
+    over = serializers.IntegerField(help_text="Usage above the own and borrowed quota. It shrinks as workloads end.")
 
 
 class InactiveQueueSerializer(serializers.Serializer[Any]):
-    """A ClusterQueue that would admit nothing any more."""
+    """A ClusterQueue that would admit no more workloads."""
 
     name = serializers.CharField()
     message = serializers.CharField(allow_blank=True)
 
 
 class EffectsSerializer(serializers.Serializer[Any]):
-    """The immediate effects, compared with those of the next cycles without the change."""
+    """The immediate effects: a comparison of the next cycles with and without the change."""
 
     complete = serializers.BooleanField(
-        help_text="False where the time was over before the scheduler's cycles came to rest: there is more to come."
+        help_text="False if the time was over before the cycles came to rest: more effects may follow."
     )
-    starts = AffectedWorkloadsSerializer(help_text="They would get their quota.")
-    waits = AffectedWorkloadsSerializer(help_text="They would start without the change, and would wait with it.")
+    starts = AffectedWorkloadsSerializer(help_text="Workloads that would get quota.")
+    waits = AffectedWorkloadsSerializer(help_text="Workloads that would start without the change, but wait with it.")
     preempted = AffectedWorkloadsSerializer()
-    stopped = AffectedWorkloadsSerializer(help_text="Their queue would be drained.")
+    stopped = AffectedWorkloadsSerializer(help_text="Workloads that would be evicted because their queue is drained.")
     quotas = QuotaEffectSerializer(many=True)
     inactive = InactiveQueueSerializer(many=True)
 

@@ -21,7 +21,7 @@ def _logs(
     pod: Annotated[str, typer.Option(help="One of its pods (default: all; with -f its only one).")] = "",
     container: Annotated[str, typer.Option("--container", "-c", help="Needed where a pod has more than one.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the container ends.")] = False,
-    tail: Annotated[int, typer.Option(help="So many of the last lines of each pod (-1: all).")] = -1,
+    tail: Annotated[int, typer.Option(help="Number of last lines of each pod (-1: all).")] = -1,
     since: Annotated[str, typer.Option(help="Lines from this time on, as in 2026-01-31T12:00:00Z.")] = "",
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
 ) -> None:

@@ -243,8 +243,10 @@ def _sacct(
     jobs: Jobs = "",
     partition: Annotated[str, typer.Option("--partition", "-r", help="Of these LocalQueues, by commas.")] = "",
     state: Annotated[str, typer.Option("--state", "-s", help="PD, R, CD, F, CA ..., by commas.")] = "all",
-    start: Annotated[str, typer.Option("--starttime", "-S", help="Submitted from then on (default: today).")] = "",
-    end: Annotated[str, typer.Option("--endtime", "-E", help="Submitted before.")] = "",
+    start: Annotated[
+        str, typer.Option("--starttime", "-S", help="Submitted at or after this time (default: today).")
+    ] = "",
+    end: Annotated[str, typer.Option("--endtime", "-E", help="Submitted before this time.")] = "",
     form: Annotated[
         str, typer.Option("--format", "-o", help="Fields by commas; `helpformat` lists them.")
     ] = _ACCOUNT_FORMAT,
