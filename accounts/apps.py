@@ -18,7 +18,7 @@ class AccountsConfig(AppConfig):
         from accounts.services.group_roles import read_group_roles
         from accounts.services.tokens import revoke_of_inactive
 
-        read_group_roles(settings.OIDC_GROUP_ROLES)  # a mistake stops the process here
+        read_group_roles(settings.OIDC_GROUP_ROLES)  # an invalid setting stops the process here
 
         post_save.connect(revoke_of_inactive, sender=get_user_model(), dispatch_uid="revoke-of-inactive")
         post_delete.connect(forget_bindings, sender=get_user_model(), dispatch_uid="forget-bindings")

@@ -221,7 +221,7 @@ class ClusterClient:
     ) -> None:
         self._page_size = page_size
         self._read_only = read_only
-        # urllib3 opens closed connections again; answers are judged here.
+        # urllib3 reopens closed connections; responses are checked here.
         configuration.retries = urllib3.Retry(total=1, status=0, redirect=0, respect_retry_after_header=False)
         self._api = kubernetes_client.ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER

@@ -19,7 +19,7 @@ from kueueweb.web.large import LargeRequests, answer_with_django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
-# The queue of answers has no limit, or a thread would wait for every slow reader.
+# The queue of responses is unbounded; otherwise a thread would wait for every slow reader.
 _threads = WSGIMiddleware(get_wsgi_application(), workers=THREADS, send_queue_size=0)  # type: ignore[arg-type]  # Django's stubs name the wider type
 _answers = LargeRequests(_threads, answer_with_django)  # type: ignore[arg-type]  # its types are narrower than ours
 

@@ -25,7 +25,7 @@ class Channel(redis.Channel):
 
     def _connparams(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         transport: Any = self.connection
-        if transport is None or transport.client is None:  # an acknowledgement that comes after the end
+        if transport is None or transport.client is None:  # an acknowledgement that arrives after the end
             raise ConnectionError("The connection to Redis was closed.")
         found: dict[str, Any] = super()._connparams(*args, **kwargs)  # type: ignore[misc]  # the stubs leave it out
         return found

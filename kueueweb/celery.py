@@ -20,7 +20,7 @@ from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
-# By the scheme of the URL, not by `broker_transport`: with that, kombu takes rediss:// for a server without TLS.
+# Chosen by the scheme of the URL, not by `broker_transport`: with the latter, kombu connects to rediss:// without TLS.
 TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.broker:Transport")
 
 # Tasks that run while the connection is lost continue on purpose.
@@ -64,7 +64,7 @@ app.steps["worker"].add(Heartbeat)
 @beat_init.connect
 def wait_for_tables(**_: Any) -> None:
     """A worker that starts before `manage.py migrate` waits for it, and so does beat."""
-    from accounts.migrated import wait_until_migrated  # models are not loaded when this module is
+    from accounts.migrated import wait_until_migrated  # models are not loaded yet when this module is imported
 
     wait_until_migrated()
 

@@ -192,7 +192,7 @@ def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
         return {"ENGINE": "kueueweb.dummy_database", "NAME": ""}
     if urlsplit(url).scheme not in {"postgresql", "postgres"}:
         raise _bad(name, _redacted(url), "a URL like postgresql://user:password@host:5432/name")
-    from psycopg import ProgrammingError, conninfo  # here, as it takes a while and not every command needs it
+    from psycopg import ProgrammingError, conninfo  # imported here: it is slow, and not every command needs it
 
     try:
         parts = dict(conninfo.conninfo_to_dict(url))

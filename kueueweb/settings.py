@@ -22,11 +22,11 @@ SECRET_KEY = env.secret("SECRET_KEY", lenient=DEMO)  # Django refuses to sign an
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 
-# Below which path all of it is served; empty: at the root of its host.
+# The path below which kueueweb is served; empty: the root of its host.
 BASE_PATH = env.base_path("BASE_PATH")
 FORCE_SCRIPT_NAME = BASE_PATH or None
 
-# What X-Forwarded-For and X-Forwarded-Proto say counts when one of these sent it, else never (`manage.py serve`).
+# X-Forwarded-For and X-Forwarded-Proto are trusted only from these proxies (`manage.py serve`).
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 BEHIND_TLS_PROXY = env.boolean("BEHIND_TLS_PROXY", default=False)
 if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
@@ -35,9 +35,9 @@ if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
         "such as 10.0.0.7 or 10.0.0.0/8, or every request would be redirected to https:// for ever."
     )
 SECURE_SSL_REDIRECT = BEHIND_TLS_PROXY
-SECURE_REDIRECT_EXEMPT = [rf"^(?:{BASE_PATH[1:]}/)?metrics$"]  # Prometheus asks from inside
+SECURE_REDIRECT_EXEMPT = [rf"^(?:{BASE_PATH[1:]}/)?metrics$"]  # Prometheus scrapes from inside the cluster
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BEHIND_TLS_PROXY else 0
-# Other hosts of the domain, and lists of browsers, are not ours to decide about.
+# Other hosts of the domain, and browser preload lists, are not ours to decide about.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 MAX_CONNECTIONS_PER_ADDRESS = env.integer("MAX_CONNECTIONS_PER_ADDRESS", default=100, minimum=1)
 
@@ -50,7 +50,7 @@ SESSION_COOKIE_AGE = 60 * env.integer("SESSION_IDLE_MINUTES", default=8 * 60, mi
 SESSION_MAX_SECONDS = 3600 * env.integer("SESSION_MAX_HOURS", default=7 * 24, minimum=1)
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_FAILURE_VIEW = "kueueweb.api.errors.csrf_failed"
-# Whose pages may show ours in a frame. X-Frame-Options knows no list, so with one it is left out.
+# The sites that may embed the pages in a frame. X-Frame-Options cannot list sites, so it is omitted if this is set.
 FRAME_ANCESTORS = env.origins("FRAME_ANCESTORS")
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
@@ -136,7 +136,8 @@ _database = env.database("DATABASE_URL", lenient=DEMO)
 DATABASES = {
     "default": {
         **_database,
-        # PostgreSQL would compile each report's statement anew: seconds for what runs in hundredths of one.
+        # PostgreSQL would compile each report's statement with JIT: seconds of compilation for hundredths of a second
+        # of work.
         "OPTIONS": {
             "application_name": env.process_name(sys.argv),
             "options": "-c jit=off",
@@ -180,39 +181,39 @@ MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=2
 
 # --- Clusters ---------------------------------------------------------------------------------------------------------
 
-KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, else the kubeconfig's
+KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, otherwise the kubeconfig's
 KUBERNETES_EVENTS = env.boolean("KUBERNETES_EVENTS", default=True)
 """Whether events of workloads are written into clusters whose Kueue objects are ours to serve."""
 POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged", "baseline", "restricted"))
 """Kubernetes' Pod Security level of namespaces without the label pod-security.kubernetes.io/enforce."""
 CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
 """Patterns of namespaces that take no jobs, because their service accounts have more rights than a tenant's."""
-# The most for a process and API server, as Kueue's own; the server's answers (429, Retry-After) slow it down.
+# The maximum per process and API server, as in Kueue; the server's answers (429, Retry-After) reduce it.
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 300.0, minimum=0.1)
 KUBERNETES_REQUEST_BURST = env.number("KUBERNETES_REQUEST_BURST", 500.0, minimum=1.0)
-# The accounts by which our own processes write to a cluster: the admission webhook lets them in as they are.
+# The accounts with which kueueweb writes to a cluster: the admission webhook accepts their objects unchanged.
 WEBHOOK_TRUSTED_USERS = env.cluster_accounts(
     "WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push"
 )
 
-HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher that are well
+HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by healthy workers, beat and watcher
 
 # --- Workers ----------------------------------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = env.celery_broker_url(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # Redis may be away for as long as it likes
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # Redis may be down for any length of time
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": "kueueweb:celery:",
-    "visibility_timeout": 300,  # seconds; longer than the longest task, or a task would be delivered twice
+    "visibility_timeout": 300,  # seconds; longer than the longest task, which would otherwise be delivered twice
     "socket_connect_timeout": 2,
-    # A Redis that hangs closes nothing: without these a worker would wait for its answer for ever.
+    # A hanging Redis closes no connection: without these time-outs a worker would wait for ever.
     "socket_timeout": 5,
     "health_check_interval": 5,
 }
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_TASK_IGNORE_RESULT = True  # what a task did is in the rows
+CELERY_TASK_IGNORE_RESULT = True  # rows record the effects of tasks
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
@@ -226,7 +227,7 @@ CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
 # Clusters that workers of the queue `scheduler-NAME` schedule. Workers of `scheduler` schedule all others.
 OWN_SCHEDULERS = env.words("OWN_SCHEDULERS")
 CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
-# What has work only where it is configured is not here: beat sends it while it has (`accounts.chores`).
+# Tasks with work only where it is configured are not listed: beat sends them while there is work (`accounts.chores`).
 CELERY_BEAT_SCHEDULE = {
     "push-cluster": {
         "task": "clusters.tasks.push_cluster",
@@ -281,18 +282,19 @@ STUDIO_CHILDREN = env.integer("STUDIO_CHILDREN", default=0)
 STUDIO_SECONDS = env.number("STUDIO_SECONDS", 30.0, minimum=0.1)
 STUDIO_MEMORY_MIB = env.integer("STUDIO_MEMORY_MIB", default=512, minimum=64)
 
-# Signs the requests of webhook admission checks, so that receivers can verify that they are ours. The receivers know
-# the key, so it differs from our own secrets; without it no webhook is asked.
+# Signs the requests of webhook admission checks, so that receivers can verify their origin. Receivers know the key, so
+# it differs from kueueweb's own secrets; without it, no webhook is called.
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 RELEASE = __version__
-# Where spans of submissions go, by OpenTelemetry's own variables; its exporter reads the rest of them. Empty: no spans.
+# The receiver of submission spans, in OpenTelemetry's own variables; its exporter reads the rest of them. Empty: no
+# spans.
 TRACES_ENDPOINT = env.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or env.text("OTEL_EXPORTER_OTLP_ENDPOINT")
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
-# Addresses of webhooks and telemetry; empty: all but link-local addresses and the clouds' metadata services.
+# Allowed addresses of webhooks and telemetry; empty: all but link-local addresses and cloud metadata services.
 OUTGOING_NETWORKS = env.networks("OUTGOING_NETWORKS")
-# Where the pages are: links in mails and webhooks begin with it.
+# The address of the pages: links in mails and webhooks begin with it.
 PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
-# Notifications by mail; without a host there are none.
+# Notifications by mail; without a host, none are sent.
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_PORT = env.integer("EMAIL_PORT", default=587, minimum=1)
 EMAIL_HOST_USER = env.text("EMAIL_USER")
@@ -362,7 +364,7 @@ SPECTACULAR_SETTINGS = {
         "kueueweb.api.schema.share_refusals",
     ],
 }
-# Login by an OpenID Connect provider; without an issuer there is none.
+# Login by an OpenID Connect provider; without an issuer there is no such login.
 OIDC_ISSUER = env.issuer("OIDC_ISSUER", lenient=DEMO)
 OIDC_CLIENT_ID = env.credential("OIDC_CLIENT_ID", lenient=DEMO)
 OIDC_CLIENT_SECRET = env.credential("OIDC_CLIENT_SECRET", lenient=DEMO)
@@ -391,10 +393,10 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # --- The front end and other static files -----------------------------------------------------------------------------
 
-_PACKAGED_DIST = BASE_DIR / "kueueweb" / "frontend_dist"  # where the wheel has it
+_PACKAGED_DIST = BASE_DIR / "kueueweb" / "frontend_dist"  # the place in the wheel
 FRONTEND_DIST = _PACKAGED_DIST if _PACKAGED_DIST.is_dir() else BASE_DIR / "frontend" / "dist"
 STATIC_URL = f"{BASE_PATH}/static/"
-STATIC_ROOT = env.text("STATIC_ROOT") or None  # where collectstatic writes to, in the image
+STATIC_ROOT = env.text("STATIC_ROOT") or None  # the target of collectstatic in the image
 STATICFILES_DIRS = [FRONTEND_DIST] if FRONTEND_DIST.is_dir() else []
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -412,9 +414,10 @@ USE_I18N = False
 
 LOG_FORMAT = env.choice("LOG_FORMAT", default="console", choices=("console", "json"))
 LOG_LEVEL = env.choice("LOG_LEVEL", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
-# Where the scheduler writes batches that failed, as scenarios; empty: a folder of the machine's temporary files.
+# The folder for failed batches, which the scheduler writes as scenarios; empty: a folder among the machine's temporary
+# files.
 FAILED_BATCH_FOLDER = env.text("FAILED_BATCH_FOLDER", default="")
-# Where the audit is written as lines of JSON, beside the table: a file, or the log of the worker that streams it.
+# The audit as JSON lines, in addition to the table: a file, or the log of the worker that streams it.
 AUDIT_LOG = env.text("AUDIT_LOG", default="stderr" if LOG_FORMAT == "json" else "none")
 _audit_handler: dict[str, Any] = {
     "none": {"class": "logging.NullHandler"},
@@ -443,7 +446,7 @@ LOGGING: dict[str, Any] = {
         "urllib3.connectionpool": {"level": "ERROR"},  # the caller logs the result
         "celery.app.trace": {"level": "WARNING"},  # one line per tick and second is noise
         "celery.worker.strategy": {"level": "WARNING"},
-        "celery.worker.request": {"level": "WARNING"},  # each tick that came too late
+        "celery.worker.request": {"level": "WARNING"},  # every late tick is logged
         "celery.beat": {"level": "WARNING"},
         "uvicorn.access": {"level": "WARNING"},
         "kueueweb.audit": {"handlers": ["audit"], "level": "INFO", "propagate": False},

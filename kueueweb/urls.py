@@ -42,7 +42,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("oidc/callback/", oidc.finish, name="oidc-callback"),
     path("metrics", MetricsView.as_view()),
     path("", include("kueueweb.wire.urls")),
-    # Without a check of CSRF: a client that forgot the slash of a POST would hear of a token that it does not need.
+    # No CSRF check: a client that forgot the slash of a POST would be told of a token that it does not need.
     re_path(r"^(?:api|ws|static|admin|oidc)(?:/|$)", csrf_exempt(errors.not_found), name=errors.NOWHERE),
     re_path(r"", frontend.index),
 ]

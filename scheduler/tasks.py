@@ -57,7 +57,7 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
             raise SystemExit(f"OWN_SCHEDULERS: Required value {cluster!r}: the queue of this worker is that cluster's.")
         leadership.cluster = cluster
         _log.info("%s stands by", sender)
-        # Without leading, it would consume wake-ups that are meant for the leader.
+        # A process that does not lead would consume wake-ups meant for the leader.
         patiently(lambda: leadership.wait(_sleep_while_standing_by))
         _log.info("%s leads", sender)
 
@@ -97,7 +97,7 @@ def run_cycles(cluster: str | None = None) -> None:
         if not leadership.acquire():
             return
         for found in _named(cluster):
-            if cluster is not None:  # the wake-up of a cluster that only ticks is still on its way
+            if cluster is not None:  # the wake-up of a cluster without changes is still on its way
                 wake_taken(SCHEDULE_TASK, found.name)
             if _schedulings.run(found):
                 wake_scheduler(found.name)

@@ -190,7 +190,7 @@ class Shadow:
             yield len(unheard), self._without(unheard, key, now)
             if change.decided:
                 decided.add(change.key)
-            elif decided and change.key not in decided:  # it heard of each workload that it decided on
+            elif decided and change.key not in decided:  # the scheduler knows each workload that it decided on
                 others = [each for each in unheard if each.key not in decided]
                 yield len(others), self._without(others, key, now)
 

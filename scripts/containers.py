@@ -21,7 +21,7 @@ PODMAN_NEEDS = {
     "podman": "podman", "runc": "runc", "iptables": "iptables", "/usr/lib/podman/netavark": "netavark",
     "/usr/lib/podman/aardvark-dns": "aardvark-dns",
 }  # fmt: skip
-# crun refuses machines with both versions of cgroups, and no process here may raise limits beyond its own.
+# crun refuses machines with both versions of cgroups, and no process here may raise limits above its own.
 PODMAN_CONFIGURATION = """\
 [engine]
 runtime = "runc"
@@ -94,7 +94,7 @@ def container_engine(folder: Path) -> str:
         return "docker"
     if os.geteuid() != 0:
         sys.exit("There is no Docker daemon that answers, and podman needs root here. Run this as root.")
-    # Programs that are not on the path of services are named by their files.
+    # Programs that are not on the services' path are given by their files.
     missing = [package for program, package in PODMAN_NEEDS.items() if not shutil.which(program)]
     if missing:
         sys.exit(f"There is no Docker daemon that answers, and podman lacks: apt install {' '.join(missing)}")

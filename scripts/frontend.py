@@ -18,7 +18,7 @@ from pathlib import Path
 FRONTEND = Path(__file__).resolve().parent.parent / "frontend"
 MODULES = FRONTEND / "node_modules"
 DIST = FRONTEND / "dist"
-# What a build reads. Tests and tools may change without one.
+# The inputs of a build. Tests and tools may change without one.
 SOURCES = (
     "src",
     "public",
@@ -34,7 +34,7 @@ SOURCES = (
 def main(arguments: list[str]) -> int:
     """Do what the arguments say; the exit code is that of the first command that failed."""
     with (FRONTEND / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would install over each other
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two installs at once would overwrite each other
         return perform(arguments)
 
 
@@ -62,7 +62,7 @@ def install() -> int:
     if read(stamp) == lock:
         return 0
     print("Installing the front end's packages ...", flush=True)
-    # Some packages fetch a binary in a script of theirs; none of ours needs one.
+    # Some packages download a binary in an install script; ours need none.
     failed = npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
     if not failed:
         stamp.write_text(lock)
@@ -93,7 +93,7 @@ def npm(*arguments: str) -> int:
 def node(*arguments: str) -> int:
     """Run a script in frontend/ with the wheel's Node, also for what it starts."""
     home = wheel() / "bin"
-    # Node trusts a list of its own; the machine's also knows a company's proxy.
+    # Node has its own list of authorities; the machine's list also has a company's proxy.
     told = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": os.pathsep.join([str(home), os.environ.get("PATH", "")])}
     return subprocess.run([str(home / "node"), *arguments], cwd=FRONTEND, env=told, check=False).returncode
 

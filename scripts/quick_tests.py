@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MAX_FILES = 12
 HOUSE_RULES = ("tests/test_house.py", "tests/test_words.py", "tests/test_development.py")
-# Folders with tests of whole processes, browsers and clusters: minutes each.
+# Folders with tests of whole processes, browsers and clusters, which take minutes each.
 SLOW = (
     "tests/acceptance/",
     "tests/benchmarks/",

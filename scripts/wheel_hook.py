@@ -14,7 +14,7 @@ class FrontendHook(BuildHookInterface[Any]):
     """Builds the front end, unless its sources have not changed since, and puts it beside the settings."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable":  # its settings find the front end in the sources
+        if version == "editable":  # the settings find the front end in the sources
             return
         root = Path(self.root)
         subprocess.run([sys.executable, root / "scripts" / "frontend.py", "build"], check=True)

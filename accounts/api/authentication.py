@@ -35,7 +35,7 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
 
     def authenticate_credentials(self, token: bytes) -> Any:
         """Return the user and the token with these bytes. Raises AuthenticationFailed."""
-        if not token.isascii():  # knox reads them as UTF-8, whatever they are
+        if not token.isascii():  # knox encodes any text as UTF-8
             raise AuthenticationFailed("Invalid token.")
         return super().authenticate_credentials(token)
 

@@ -70,7 +70,7 @@ def finish(request: HttpRequest) -> HttpResponse:
 def _provider(request: HttpRequest) -> Provider:
     if not settings.OIDC_ISSUER:
         raise Http404("No OpenID Connect provider is configured: OIDC_ISSUER is not set.")
-    page: Any = request  # of Django; the throttle asks for its address only
+    page: Any = request  # Django's request: the throttle needs only its address
     if not _Throttle().allow_request(page, page):
         raise LoginRefused(Refusal.THROTTLED, "too many logins from this address")
     return Provider()

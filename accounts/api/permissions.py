@@ -13,7 +13,7 @@ from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.reach import EVERY_CLUSTER, SEPARATOR, Reach, reach_of
 
 if TYPE_CHECKING:
-    from rest_framework.views import APIView  # which loads this module while it is being loaded itself
+    from rest_framework.views import APIView  # That module imports this one.
 
 
 class _ScopedView(Protocol):

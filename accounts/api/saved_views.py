@@ -67,7 +67,7 @@ class _OwnViews(GenericAPIView[SavedView]):
 
     def user(self) -> User:
         user = self.request.user
-        assert isinstance(user, User)  # IsAuthenticated has refused everybody else
+        assert isinstance(user, User)  # IsAuthenticated has refused anonymous users
         return user
 
     def checked(self, row: SavedView | None = None) -> Mapping[str, Any]:

@@ -89,7 +89,7 @@ def answer(user_code: str, user: User, *, allow: bool) -> DeviceRequest:
     """Record the user's answer, once. Raises NotFound."""
     key, request = _found(user_code)
     if not cache.delete(_user_key(request.user_code)):
-        raise _unknown()  # two answered at once
+        raise _unknown()  # two answers at the same time
     request = replace(request, user_id=user.pk if allow else None, denied=not allow)
     _store(key, request)
     return request

@@ -108,7 +108,7 @@ def _told_as_refusals() -> Iterator[None]:
     except AuthlibBaseError as error:
         reason = Refusal.CANCELLED if error.error == "access_denied" else Refusal.INVALID_ANSWER
         raise LoginRefused(reason, f"{error.error}: {error.description or ''}".rstrip(": ")[:500]) from error
-    except (JoseError, ValueError, KeyError, TypeError) as error:  # an answer of another form than the protocol's
+    except (JoseError, ValueError, KeyError, TypeError) as error:  # the answer does not follow the protocol
         raise LoginRefused(Refusal.INVALID_ANSWER, f"{type(error).__name__}: {error}"[:500]) from error
 
 

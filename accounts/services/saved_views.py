@@ -30,7 +30,7 @@ def view_of(user: User, view_id: int) -> SavedView:
 def save_view(user: User, page: str, name: str, search: Mapping[str, str]) -> SavedView:
     """Save a view under a new name. Raises AlreadyExists and LimitReached."""
     with transaction.atomic():
-        _lock(user)  # two at once are counted one after the other
+        _lock(user)  # serialise two requests at the same time, so that both are counted
         _check_name(user, page, name)
         if views_of(user).count() >= MAX_VIEWS_PER_USER:
             raise LimitReached(f"You have {MAX_VIEWS_PER_USER} saved views, which is the most. Delete one first.")

@@ -57,7 +57,8 @@ def _check_limit(user: AbstractBaseUser) -> None:
     limit = settings.MAX_TOKENS_PER_USER
     if not limit:
         return
-    get_user_model().objects.select_for_update().get(pk=user.pk)  # two tokens at once are counted one after the other
+    # Serialise two requests at the same time, so that both are counted.
+    get_user_model().objects.select_for_update().get(pk=user.pk)
     there = _good_tokens(user, timezone.now()).count()
     if there >= limit:
         raise LimitReached(

@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def _dumper() -> type[Any]:
-    import yaml  # as late as possible: commands without YAML begin faster
+    import yaml  # imported late, so that commands without YAML start faster
 
     class Plain(yaml.SafeDumper):
         """Writes a value that occurs twice out twice."""

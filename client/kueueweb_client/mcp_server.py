@@ -276,7 +276,7 @@ def _add_plan_tools(found: MCPServer, ask: Ask) -> None:
 
 def _plan(asked: _Asked, manifests: str, verb: list[str], **options: Any) -> dict[str, Any]:
     """The preview of manifests, and the command that does it."""
-    end = f"KUEUEWEB_{uuid.uuid4().hex[:8]}"  # no line of the manifests can be it
+    end = f"KUEUEWEB_{uuid.uuid4().hex[:8]}"  # no manifest line contains the error
     command = f"kueueweb {shlex.join(verb)} -f - <<'{end}'\n{manifests.rstrip()}\n{end}\n"
     return {"would": asked.preview(manifests, **options), "manifests": manifests, "apply_with": command, "done": False}
 

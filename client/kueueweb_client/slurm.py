@@ -237,7 +237,7 @@ def _template(needs: _Needs, container: Mapping[str, Any]) -> dict[str, Any]:
 def _needs(options: dict[str, str]) -> _Needs:
     """Take the options of resources out."""
     needs = _Needs()
-    for name, read in _READERS.items():  # the tasks before the GPUs of each task
+    for name, read in _READERS.items():  # the number of tasks must be known before the GPUs per task
         if name in options:
             read(needs, options.pop(name))
     return needs
@@ -385,7 +385,7 @@ def _command(batch: Batch, arguments: Sequence[str], indices: Sequence[int]) -> 
         first, _, rest = script.partition("\n")
         chosen = f'$(set -- {listed}; shift "$JOB_COMPLETION_INDEX"; echo "$1")'
         script = f"{first}\nSLURM_ARRAY_TASK_ID={chosen}; export SLURM_ARRAY_TASK_ID\n{rest}"
-    name = [interpreter] if interpreter in _SHELLS else []  # $0 of a shell's -c
+    name = [interpreter] if interpreter in _SHELLS else []  # $0 of the shell command
     return [*batch.interpreter, "-c", script, *name, *arguments]
 
 

@@ -91,7 +91,7 @@ class Wait:
             return None
         seconds = self._reconnects.pause(error)
         self._check_time(str(error))
-        # Where too many watch already, an ordinary question still has an answer.
+        # If too many clients watch already, poll instead.
         self._may_stay = not (isinstance(error, ApiError) and error.status == _TOO_MANY)
         return seconds
 

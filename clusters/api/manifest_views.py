@@ -123,7 +123,7 @@ class ManifestsView(ClusterView):
     """`manifests/`."""
 
     serializer_class = ApplyResultSerializer
-    writes_what_is_mirrored = False  # apply_manifests knows which of its kinds are
+    writes_what_is_mirrored = False  # apply_manifests checks which of its kinds are allowed
     parser_classes = (_YAMLParser, _OldYAMLParser, _TextYAMLParser, _JSONParser)
 
     @extend_schema(
@@ -143,7 +143,7 @@ class ManifestsView(ClusterView):
         """Apply manifests of any kinds, all or, if one has an error, none. Each manifest replaces its object."""
         result = apply_manifests(
             self.cluster,
-            cast("bytes", request.data or b""),  # a request without a body has an empty form
+            cast("bytes", request.data or b""),  # a request without a body parses as an empty form
             user=request.user,
             dry_run=flag(request, DRY_RUN),
             applied_set=query_text(request.query_params, "set"),
@@ -180,7 +180,7 @@ _DELETED = {
 
 class _ManifestsOutView(ClusterView):
     serializer_class = ApplyResultSerializer
-    writes_what_is_mirrored = False  # delete_manifest knows which of its kinds are
+    writes_what_is_mirrored = False  # delete_manifest checks which of its kinds are allowed
     renderer_classes = (*cast("list[type[BaseRenderer]]", api_settings.DEFAULT_RENDERER_CLASSES), YAMLRenderer)
 
     def manifests(self, kind: str, namespace: str = "", name: str = "") -> HttpResponse:

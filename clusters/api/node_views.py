@@ -147,7 +147,7 @@ def _requested(cluster_ids: list[int], rows: list[Node]) -> dict[tuple[int, str]
     with connection.cursor() as cursor:
         cursor.execute(_REQUESTED, [PODS, cluster_ids, names, list(_LIVING)])
         for cluster, node, resource, amount in cursor.fetchall():
-            held = found.get((cluster, node))  # None: another page's, of the same name in another cluster
+            held = found.get((cluster, node))  # None: a node of the same name in another cluster
             if held is not None:
                 held[resource] = held.get(resource, 0) + amount
     return found

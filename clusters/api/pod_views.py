@@ -170,6 +170,6 @@ def _devices(workload: int, pods: Iterable[Mapping[str, Any]]) -> Mapping[tuple[
 
 def _pod_json(row: dict[str, Any], devices: Mapping[tuple[str, int], list[dict[str, Any]]]) -> dict[str, Any]:
     values = {column: row[column] for column in _COLUMNS if column != "node_name"}
-    holds = row["phase"] not in _ENDED  # another one has its place, or will
+    holds = row["phase"] not in _ENDED  # another pod has taken its place, or will
     held = devices.get((row["pod_set"], row["replica"]), []) if holds else []
     return {**values, "node": row["node_name"], "devices": held}

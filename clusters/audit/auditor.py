@@ -85,7 +85,7 @@ def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None
         _log.error("Audit of cluster %s: %s: %s: %s", cluster.name, row.check_name, row.subject, row.message)
         try:
             _heal(cluster, client, violation, now)
-        except IntegrityError as error:  # a device that holds more than it has: the others are still told of
+        except IntegrityError as error:  # a device that holds more than it has: report the other devices, too
             _log.error("Audit of cluster %s: %s cannot be repaired: %s", cluster.name, row.subject, error)
     AuditFinding.objects.filter(cluster=cluster).exclude(pk__in=kept).delete()
     return confirmed

@@ -97,7 +97,7 @@ def _admission(rows: Sequence[_PodSet], decided: Mapping[str, Mapping[str, Any]]
 def _amounts(row: _PodSet) -> str:
     """A fault that needs no decision to be seen."""
     if row.admitted is None:
-        return ""  # `quota` tells of it
+        return ""  # `quota` reports it
     if uncharged := row.flavors.keys() - row.usage.keys():
         return f"it has a flavor of {', '.join(sorted(uncharged))}, and is charged none of it"
     for resource, charged in sorted(row.usage.items()):
@@ -111,7 +111,7 @@ def _against(row: _PodSet, decided: Mapping[str, Any], admitted: int) -> str:
     # The admission of an elastic job follows its pod sets as they shrink.
     if admitted != count and not admitted == row.count < count:
         return f"{admitted} pods are admitted, and {count} were"
-    # A pod that was reclaimed gives its node up, once the scheduler has seen it.
+    # A reclaimed pod releases its node once the scheduler has seen it.
     if admitted == count and not row.gave_up and row.placed and not admitted - row.reclaimed <= row.placed <= admitted:
         return f"{row.placed} pods have nodes, and {admitted} are admitted"
     if dict(row.flavors) != decided["flavors"]:

@@ -52,7 +52,7 @@ class RowsAndCluster:
         reader = _ROWS.get(kind)
         if reader is not None:
             found = reader(self._cluster, namespace, name)
-            # A class that was made a moment ago is in the cluster before the watcher has stored it.
+            # A class created a moment ago is in the cluster before the watcher has stored it.
             if found is None and kind == _PRIORITY_CLASSES.kind and self._cluster.serves_kueue:
                 return self._live(_PRIORITY_CLASSES, namespace, name)
             return found

@@ -90,7 +90,8 @@ class GroupLook:
                 self._compose(after)
             elif self.before is not None and after is not None:
                 self._follow(self.before, after)
-            elif self.row.quota_reserved_at is None:  # another workload fits its pods: it is composed anew
+            elif self.row.quota_reserved_at is None:
+                # Its pods match another workload: compose the group's workload again.
                 why = f"The pods of group {self.group.name} have changed"
                 set_condition(self.row, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, why, self.now)
                 return False
@@ -178,7 +179,7 @@ class GroupLook:
         finished = state.condition_of(after, state.FINISHED) or {}
         if state.is_finished(after) and not state.is_finished(before):
             reason, message = FinishedReason(str(finished["reason"])), str(finished.get("message") or "")
-            if reason is not FinishedReason.FAILED_TO_START:  # the push tells of it
+            if reason is not FinishedReason.FAILED_TO_START:  # the push reports it
                 record_finished(self.cluster, [key], reason, message, actor=self.actor, now=self.now)
             self.acts = True
             return
@@ -217,7 +218,7 @@ class _SubmittedLook(GroupLook):
 
     def store(self) -> bool:
         """Store the changes, and remove the failed pods whose places others have taken."""
-        self.acts = bool(self.changes.surplus)  # the pods are shown as they are wanted, not as they are
+        self.acts = bool(self.changes.surplus)  # show the pods as they should be, not as they are
         stored = super().store()
         if stored and not (self.changes.workload and state.is_finished(self.changes.workload)):
             self._remove_replaced()

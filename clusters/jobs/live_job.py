@@ -109,7 +109,7 @@ class LiveJob(ManagedJob):
         return False
 
     def is_suspended(self) -> bool:
-        # One whose templates still say for which workload it was started is not stopped altogether.
+        # A workload is not fully stopped while the templates still name it as the one they were started for.
         return super().is_suspended() and not was_started(self.object)
 
     def is_equivalent(self, workload: JsonObject) -> bool:
@@ -140,10 +140,11 @@ class LiveJob(ManagedJob):
         if self._runs_elsewhere(workload):
             return True
         found = {*values_of(self.object.get("spec"), WORKLOAD_UID_LABEL)}
-        if not found:  # a Kueue may have started it, of a version that names no workload in the template
+        # Kueue may have started it, in a version that does not write the workload's name into the template.
+        if not found:
             named = {*values_of(self.object.get("spec"), keys.WORKLOAD)}
             return named == {name_of(workload)} if named else name_of(workload) not in self.placed
-        # A job that is resized runs on under the next slice of its workload.
+        # A resized job keeps running under the next slice of its workload.
         return is_elastic(self.object) or found == {uid_of(workload)}
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
@@ -192,7 +193,7 @@ def look_at(
     changes = _changes(before, store.list("Workload"))
     if row is not None and not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
-    # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
+    # A submitted elastic job changes its size once the slice of that size is admitted.
     waits = any(each.status not in (WorkloadStatus.ADMITTED, WorkloadStatus.FINISHED) for each in workloads)
     if _written(shown if waits else job) != _written(live.object):
         changes.job = live.object
@@ -314,7 +315,7 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
     shown = write_workload(workload_spec(row))
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
-    if row.job is not None and row.job.kind in JOB_KINDS:  # no object stands for a group of pods
+    if row.job is not None and row.job.kind in JOB_KINDS:  # a group of pods has no object of its own
         controls = not JOB_KINDS[row.job.kind].groups_pods
         metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=controls)]
     shown["status"] = {**workload_status(row), "conditions": [dict(each) for each in row.conditions]}

@@ -107,7 +107,7 @@ class SeenPodGroup(PodGroup):
         return False
 
     def is_active(self) -> bool:
-        # The push says of an evicted workload when its pods have stopped.
+        # The push reports when the pods of an evicted workload have stopped.
         return not self.workloads() and super().is_active()
 
     def new_workload(self) -> JsonObject:
@@ -288,7 +288,7 @@ def _start(pod: JsonObject, info: PodSetInfo, place: Place, store: ObjectStore) 
     if WORKLOAD_UID_LABEL in labels_of(pod):  # it was labelled for an earlier admission, and did not run
         _remove_owned_keys(pod)
     held = any(gate["name"] == PLACEMENT_GATE for gate in placed.scheduling_gates)
-    if not (held and uid_of(pod)):  # a pod that is not made yet can still get our gate
+    if not (held and uid_of(pod)):  # a pod that does not exist yet can still get the gate
         start_pod(pod, placed, store)
         return
     merge_into_template(pod, PodSetInfo(info.name, info.count, dict(placed.annotations), dict(placed.labels)))

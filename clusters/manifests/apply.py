@@ -187,7 +187,7 @@ def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) ->
     for found in objects:
         verb: Verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
         if access.may(verb, found.kind.name, found.meta.namespace) or access.may_in_tree(found.kind.name):
-            continue  # `_check_tree` looks at the objects of the tree
+            continue  # `_check_tree` checks the objects of the tree
         where = f" in namespace {found.meta.namespace}" if found.meta.namespace else ""
         errors.append(
             LocatedError(

@@ -139,10 +139,11 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-_Dumper.add_implicit_resolver(  # 1e3 is a number for everyone but PyYAML
+_Dumper.add_implicit_resolver(  # YAML 1.2 reads 1e3 as a number; PyYAML does not
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+"), list("-+.0123456789")
 )
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7]+"), list("-+0"))  # and so is 0o7
+# The same holds for 0o7.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7]+"), list("-+0"))
 
 
 def to_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:

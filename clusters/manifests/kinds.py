@@ -64,7 +64,7 @@ def _read_config_map(top: FieldReader, version: str) -> Any:
         except HostileManifest as mistake:
             top.report.error(f"{top.at('data')}[{name}]", text, mistake.errors[0].rule, mistake.errors[0].remedy)
         except ManifestErrors:
-            continue  # not YAML, or no mapping: not HAMi's
+            continue  # not YAML, or not a mapping: not HAMi's settings
         else:
             if documents:
                 contents[name] = documents[0].content

@@ -189,7 +189,8 @@ def _refuse_kind(top: FieldReader, api_version: str, name: str) -> None:
     whose = f"{name} of {owner} ({api_version})" if owner else f"{api_version} {name}"
     instead = REPLACEMENTS.get((group, name))
     if instead is None:
-        # ClusterRole is no ClusterQueue with a mistake: only a group that has kinds of ours can hold a misspelled one.
+        # A ClusterRole is not a misspelled ClusterQueue: only groups with supported kinds can contain a misspelled
+        # kind.
         ours = {group_of(version) for each in KINDS.values() for version in each.versions}
         hint = suggestion(name, KINDS) if kind is None and group in ours else ""
         instead = f"{f'{hint} ' if hint.startswith('Did you mean') else ''}Leave it out of this call"

@@ -63,7 +63,7 @@ def follow_multikueue(
 ) -> None:
     """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
-        return  # another scheduler decides or pushes there
+        return  # another scheduler decides there or pushes to it
     with alone(Work.MULTIKUEUE, manager.pk) as mine:
         if not mine:
             return
@@ -219,7 +219,7 @@ class _Pass:
 
     def _made(self, case: Case, resource: Any) -> JsonObject:
         job = case.workload.job
-        assert job is not None  # a workload without a job is refused
+        assert job is not None  # workloads without a job are rejected
         named = (job.kind, job.name)
         return workload_copy(case.manifest(), self._owner(case), self._settings.origin, named, resource)
 
@@ -245,7 +245,7 @@ class _Pass:
                 if not foreign and (key not in live or (copy.owner and copy.owner != live[key])):
                     tasks[worker].append(Task(key, remove=copy))
 
-    # What follows for our rows
+    # The effects on our rows
 
     def _follow(self, case: Case, verdict: Verdict, done: Mapping[tuple[str, str], Task]) -> None:
         task = done.get((verdict.run, case.key))
@@ -255,7 +255,7 @@ class _Pass:
             self._finish(case, verdict.finish, found)
             return
         if verdict.run and task is not None and not found:
-            verdict.answer, verdict.dispatch = None, case.dispatch  # its job could not be made yet
+            verdict.answer, verdict.dispatch = None, case.dispatch  # the cluster could not create its job yet
             self._complain(case, verdict.run, task.error)
         dispatch = write_dispatch(verdict.dispatch)
         if verdict.answer is not None and (verdict.answer.state, verdict.answer.message) != (case.state, case.message):

@@ -118,14 +118,14 @@ def _groups_of(row: ClusterQueue) -> tuple[ResourceGroupSpec, ...]:
 def _store(row: ClusterQueue, quotas: Mapping[str, str], check: str, now: datetime) -> bool:
     """Write the quotas, in place of the ones that are there with their limits, as an edit by the check's controller."""
     if _with(_groups_of(row), quotas) == _groups_of(row):
-        return False  # however the amounts are spelt
+        return False  # the amounts may be spelled differently
     kind = KINDS["ClusterQueue"]
     with transaction.atomic():
         lock_configuration(row.cluster)
         found = objects(row.cluster, kind).filter(pk=row.pk, generation=row.generation, deletion_requested_at=None)
         current = found.first()
         if current is None:
-            return False  # it was edited meanwhile: the next pass looks at it again
+            return False  # it has been edited since: the next pass reads it again
         spec = kind.spec_of(current)
         values: dict[str, Any] = {**spec.values, "resource_groups": _with(spec.values["resource_groups"], quotas)}
         wanted = Submitted(replace(spec, values=values), ValidationReport(), current.api_version)

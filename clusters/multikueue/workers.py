@@ -158,18 +158,18 @@ class Worker:
                 task.found.append(job)
 
     def _create(self, resource: Kind, task: Task) -> None:
-        assert task.create is not None  # by its caller
+        assert task.create is not None  # the caller has checked this
         try:
             self._client.create(resource, task.create(resource))
         except ClusterError as error:
-            if not error.conflict:  # an earlier pass has made it, and its answer was lost
+            if not error.conflict:  # an earlier pass created it, but the answer was lost
                 raise
         else:
             task.created = True
 
     def _job(self, kind: JobKind, manifest: JsonObject, jobs: _Jobs, *, make: bool) -> JsonObject | None:
         """The job, made if it is to be and is not there. Raises ClusterError where another one has its name."""
-        if kind.kind not in jobs:  # all of the kind in one list: many run here, and each is looked at in each pass
+        if kind.kind not in jobs:  # one list for all of the kind: many run here, and each pass reads them all
             found = self._client.list(kind.resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}").items
             jobs[kind.kind] = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}
         metadata = manifest["metadata"]
@@ -189,7 +189,7 @@ class Worker:
         metadata = copy.obj["metadata"]
         namespace = metadata["namespace"]
         if not keep_job and not self._remove_job(namespace, *copy.job):
-            return  # its pods are still ending: the copy goes with a later pass
+            return  # its pods are still stopping: a later pass deletes the copy
         finalizers = metadata.get("finalizers") or []
         if FINALIZER in finalizers:
             left = {"finalizers": [each for each in finalizers if each != FINALIZER]}

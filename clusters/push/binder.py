@@ -152,7 +152,7 @@ class Binder:
             domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
         if node in row.unhealthy_nodes:
-            return 0  # the scheduler is about to choose another one
+            return 0  # the scheduler is about to choose another node
         if not admission.with_devices:
             return self._hand_over(pod, workload, admission, replica, {HOSTNAME_LABEL: admission.host(node)})
         placement = slices.placement(row, pod_set, replica, node)

@@ -41,7 +41,7 @@ class PodClaims:
             return True
         names = _claim_names(pod)
         if names is None:
-            return False  # the claims are still to be made from their templates
+            return False  # the claims have not been created from their templates yet
         self._look()
         claims = [self._claim(pod, name) for name in names]
         missing = [claim for claim in claims if not (claim.get("status") or {}).get("allocation")]

@@ -72,7 +72,7 @@ def _is_unreachable(client: ClusterClient, name: str) -> bool:
 
 def _delete(pod: JsonObject, client: ClusterClient, now: datetime) -> None:
     metadata = pod["metadata"]
-    if not was_failed(pod):  # else an earlier request failed it and could not delete it
+    if not was_failed(pod):  # otherwise an earlier request failed the pod but could not delete it
         seconds = GRACE_SECONDS + (metadata.get("deletionGracePeriodSeconds") or 0)
         message = (
             f"Pod forcefully terminated after {seconds:.0f}s grace period due to unreachable node "

@@ -73,7 +73,7 @@ def _is_stray(pod: JsonObject, pod_sets: Sequence[PodSetAdmission], failed_nodes
     elif topology is not None and topology.levels[-1] == HOSTNAME_LABEL:
         hosts = {domain.values[-1] for domain in topology.domains} - set(failed_nodes)
     else:
-        return False  # the template says where it may run
+        return False  # the template limits the nodes that it may run on
     return tied_host(pod) not in hosts
 
 
@@ -83,7 +83,7 @@ def _fail(client: ClusterClient, pod: JsonObject, now: datetime) -> int:
         fail_pod(client, pod, {"type": _CONDITION, "reason": _REASON, "message": _MESSAGE}, now)
     except ClusterUnreachable:
         raise
-    except ClusterError as error:  # it was bound meanwhile, or is gone
+    except ClusterError as error:  # it has been bound since, or no longer exists
         _log.info("Pod %s/%s is not failed: %s", metadata["namespace"], metadata["name"], error)
         return 0
     regarding = Regarding(PODS.api_version, PODS.kind, metadata["namespace"], metadata["name"], metadata["uid"])

@@ -370,7 +370,7 @@ class _Sweep:
 
     def _let_pods_start(self, source: JobSource) -> None:
         there = self._objects.there(source)
-        if there is not None or not source.found_in_cluster:  # else its owner deleted it: the watcher handles that
+        if there is not None or not source.found_in_cluster:  # otherwise its owner deleted it: the watcher handles that
             self._let_pods_wait(source, there)
 
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
@@ -411,7 +411,7 @@ class _Sweep:
             else:
                 self._delete_pod(there)
             return
-        self._let_pods_wait(source, there)  # first, or a deleted pod would be replaced by one that runs
+        self._let_pods_wait(source, there)  # first, or a running pod would replace the deleted one
         for pod in self._pods_of(row):
             metadata = pod["metadata"]
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
@@ -527,7 +527,8 @@ class _Sweep:
         gone = {str(row.uid) for row in rows}
         for pod in pods:
             if uid_label(pod, WORKLOAD_UID_LABEL) in gone and not pod["spec"].get("nodeName"):
-                self._delete_pod(pod)  # or it could get a node when the quota is another's
+                # Otherwise it could still get a node after its quota was given to another workload.
+                self._delete_pod(pod)
         stopped = [(row.namespace, row.name) for row in rows]
         if stopped:
             self._report.stopped += len(record_stopped(self._cluster, stopped, now=self._now()))

@@ -61,7 +61,7 @@ def read_object(kind: Kind, obj: JsonObject, version: str) -> Read:
     metadata = obj["metadata"]
     report = ValidationReport()
     spec: KindSpec | None = kind.read(FieldReader(report, "", as_submitted(obj)), version)
-    # What the API server took is no mistake where a newer version has fields that we do not know.
+    # A field that the API server accepted is not an error: a newer version may have fields that we do not know.
     errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
     deleting = bool(metadata.get("deletionTimestamp"))
     content = f"{_UNREADABLE} {metadata['resourceVersion']}" if errors or spec is None else content_of(kind, spec)

@@ -81,7 +81,8 @@ class SimulatedCluster:
         self.refusal = 0
         """The status that every request is answered with; 0: none."""
         self.snapshot = snapshot
-        # An empty cluster's versions start above those of any cluster before it, so that these are too old, not wrong.
+        # Versions of an empty cluster start above those of any earlier one, so that old versions are reported as
+        # expired, not as invalid.
         self.store = ObjectStore(int(clock.now()) * 1000, history_limit)
         self.registry = Registry(self.store, clock, f"{seed}@{int(clock.now())}")
         self.environment = Environment(self.registry, options or Options())

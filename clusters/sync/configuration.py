@@ -76,7 +76,7 @@ class ConfigurationSync:
             submitted = _as_submitted(manifest)
             top = FieldReader(report, "", self._without_its_own(submitted) if self._cluster.is_mirrored else submitted)
             spec = self._kind.read(top, self._api_version.rpartition("/")[2])
-            # What the API server took is no mistake where a newer version has fields that we do not know.
+            # A field that the API server accepted is not an error: a newer version may have fields that we do not know.
             errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
             if errors:
                 self._complain(name_key(manifest), ManifestErrors(errors))

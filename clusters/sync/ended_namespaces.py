@@ -61,4 +61,4 @@ class EndedNamespaceSync:
         try:
             return self._client.get(NAMESPACES, "", name) is None
         except ClusterError:
-            return False  # the next list asks again
+            return False  # the next list tries again

@@ -91,7 +91,7 @@ class FoundGroups:
                     if look.pods:
                         look.run()
                     elif self._any_is_there(look.members):
-                        continue  # the list was older than the rows
+                        continue  # the list was read before the rows
                     if not look.store():
                         again.add((look.group.namespace, look.group.name))
                     elif look.acts:

@@ -126,7 +126,7 @@ class JobSync:
     def _to_take(self, job: JsonObject) -> JsonObject | None:
         """A job without a row as the webhook leaves it; None where it gets no workload."""
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
-            return None  # pods that are workloads of their own come by themselves
+            return None  # pods that are workloads of their own are handled separately
         if not self._kind.has_workload:
             return None
         if self._kind.outcome(job).finished or self._kind.is_skipped(job) or job["metadata"]["uid"] in self._refused:
@@ -199,7 +199,7 @@ class JobSync:
             job__kind=self._kind.kind,
             job__deletion_requested_at=None,
         ).exclude(status=WorkloadStatus.FINISHED)
-        # Nearly all of them are there, so their rows are not read.
+        # Nearly all of them exist, so do not read their rows.
         keys = expected.order_by().values_list("job", "job__namespace", "job__name", "job__uid")
         missing = {pk for pk, namespace, name, uid in keys if (namespace, name, str(uid)) not in there}
         rows = Job.objects.filter(pk__in=missing).order_by("pk")

@@ -114,7 +114,8 @@ class NodeFailures:
         self._judge({name: health for name, health in self._changed.items() if name in noted or not health.is_well})
         left = {name for name in self._left if name in self._health and name not in self._changed}
         self._judge({name: self._health[name] for name in left}, set().union(*self._left.values()))
-        self._changed.clear()  # only now, so that the next tick judges what the database could not answer
+        # After the rows are stored, so that the next tick repeats what the database could not answer.
+        self._changed.clear()
         self._left.clear()
 
     def _judge(self, nodes: Mapping[str, _Health], workloads: Collection[str] | None = None) -> None:

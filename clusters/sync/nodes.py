@@ -77,7 +77,7 @@ class NodeSync:
             try:
                 changed = sync_node(self._cluster.pk, observed, self._vendors(), moment)
             except DataError as error:
-                # An editor of a node can write values that no row can hold. Other nodes must not be held up by it.
+                # An editor of a node can write values that fit no column. That must not delay other nodes.
                 _log.error("Node %s of cluster %s can't be stored: %s", observed.name, self._cluster.name, error)
         self._seen[observed.name], self._versions[observed.name] = lasting, version
         return changed

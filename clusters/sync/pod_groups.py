@@ -94,7 +94,7 @@ class PodGroupSync(JobSync):
         deleted = {key_of(pod) for pod in pods if pod["metadata"].get("deletionTimestamp")}
         alone = {key_of(pod) for pod in pods if self._kind.outcome(pod).finished and not group_name_of(pod)}
         self._tell([rows[key] for key in kept if key in rows and key in deleted | alone])
-        unknown = [key for key in kept if key not in rows and key in deleted]  # it got no row, or was refused
+        unknown = [key for key in kept if key not in rows and key in deleted]  # it has no row, or it was rejected
         if unknown and not self._cluster.is_mirrored:
             request_release(self._cluster.name, unknown)
 
@@ -160,7 +160,7 @@ class PodGroupSync(JobSync):
             each.reason == MistakeReason.IN_USE for each in errors.errors
         )
         if in_use or isinstance(errors, Conflict):
-            # The name belongs to another pod, which may end. It is tried again with each list.
+            # The name belongs to another pod, which may end. Each list tries again.
             _log.info("Pod %s of cluster %s: %s", job.meta.key, self._cluster.name, errors)
             return
         if not self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors):
@@ -242,7 +242,7 @@ def _concerns_us(pod: JsonObject) -> bool:
 def _in_managed_namespace(pod: JsonObject, context: JobContext) -> bool:
     try:
         return context.namespace_is_managed(key_of(pod)[0])
-    except JobError:  # the namespace is not known yet: the next list has the pod again
+    except JobError:  # the namespace is unknown yet: the next list contains the pod again
         return False
 
 

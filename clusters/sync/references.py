@@ -84,7 +84,7 @@ def _spec_of(obj: JsonObject) -> JsonObject:
 
 def _object(found: JsonObject) -> JsonObject:
     metadata = {name: found["metadata"][name] for name in ("name", "creationTimestamp") if name in found["metadata"]}
-    spec = found.get("spec") or {}  # its author may have written no more yet
+    spec = found.get("spec") or {}  # its author may not have written the rest yet
     return {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": spec}
 
 

@@ -98,7 +98,7 @@ class ServedWorkloadSync:
         entry.deleting = bool(metadata.get("deletionTimestamp"))
         entry.held = FINALIZER in (metadata.get("finalizers") or ())
         entry.status = obj.get("status") or {}
-        entry.row_version = 0  # the push compares the status anew
+        entry.row_version = 0  # the push compares the status again
         edited_at, edited_by = last_edit(obj)
         entry.edited_at, entry.edited_by = edited_at, edited_by[:150]
         if mistakes:
@@ -117,7 +117,7 @@ class ServedWorkloadSync:
         at: datetime,
     ) -> None:
         if row is not None and _has_ended(row) and entry.agreed == ABSENT:
-            side = Side(ABSENT, at)  # an earlier one of this name: the object is another
+            side = Side(ABSENT, at)  # an earlier object of this name
         else:
             side = row.side if row is not None else Side(ABSENT, at)
         settled = settle(entry.agreed, side, Side(entry.content, entry.edited_at or at))
@@ -141,12 +141,12 @@ class ServedWorkloadSync:
             return
         after = workload_rows(self._cluster, {entry.key}).get(entry.key)
         if after is not None and after.row.job_id is not None and spec is not None and not follows_job(spec, after.row):
-            entry.agreed = entry.content  # the push writes again what follows from the job
+            entry.agreed = entry.content  # the push writes the fields again that follow from the job
             entry.problem = ""
             return
         entry.agreed = after.side.content if after is not None else ABSENT
         if entry.content != ABSENT:
-            entry.content = entry.agreed  # with what the object leaves out, such as a class's priority
+            entry.content = entry.agreed  # including fields that the object omits, such as a class's priority
         entry.problem = ""
 
     def _change(self, entry: ServedObject, row: WorkloadRow | None, spec: WorkloadSpec | None, at: datetime) -> None:
@@ -158,7 +158,7 @@ class ServedWorkloadSync:
             return
         if row is None or row.row.job_id is None or (_has_ended(row) and entry.agreed == ABSENT):
             if row is not None and _has_ended(row) and entry.agreed == ABSENT:
-                delete_workloads(self._cluster, [key], actor=actor, now=at)  # its name is another object's now
+                delete_workloads(self._cluster, [key], actor=actor, now=at)  # its name now belongs to another object
             submitted = Submitted(spec, ValidationReport(), self._api_version)
             apply_workloads(self._cluster, [submitted], actor=actor, submitted_by=actor, now=at)
             return
@@ -197,7 +197,7 @@ class ServedWorkloadSync:
                 self._cluster, entry.namespace, entry.name, state["name"], answer, actor=actor[:_MAX_ACTOR], now=at
             )
         except (Conflict, NotFound) as refused:
-            # It holds no quota, or no longer has such a check: our row is written again.
+            # It holds no quota, or no longer has such a check: the push writes our row again.
             _log.info("The answer of check %s of %s is not needed: %s", state["name"], entry, refused)
         except ManifestErrors as refused:
             self._complain(entry, f"status.admissionChecks: {state['name']}: {refused}")

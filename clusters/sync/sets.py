@@ -45,7 +45,7 @@ class SetSync(SuspendableJobSync):
         return look_at_set(self._serving, look.job, look.row, look.workloads, context)
 
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
-        # One that names a queue gets a workload in every namespace, also in one whose pods the webhook lets alone.
+        # A set with a queue name gets a workload in every namespace, even where the webhook ignores pods.
         return super()._as_the_webhook_leaves_it(job) or (job if queue_name_of(job) else None)
 
     def _prebuilt_names(self, job: JsonObject) -> list[str]:

@@ -345,7 +345,7 @@ class SuspendableJobSync(JobSync):
         self._kind.suspend(suspended)
         try:
             self._client.patch(self._kind.resource, *key_of(job), difference(job, suspended) or {})
-        except ClusterError as error:  # it changed meanwhile, and is looked at again, or at the next list
+        except ClusterError as error:  # it has been changed since, and is read again now or with the next list
             self._note(job, error)
 
     def _store_news(self, news: _News) -> None:
@@ -409,7 +409,7 @@ class SuspendableJobSync(JobSync):
             raise_push(waiting.filter(push_sequence__lte=F("pushed_sequence")))
         request_push(self._cluster.name)
 
-    # The results of a pass are stored in rows
+    # Store the results of a pass in rows
 
     def _store(self, look: Look, changes: Changes) -> bool:
         """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and
@@ -466,7 +466,7 @@ class SuspendableJobSync(JobSync):
             spec = changed_spec(row, obj, lambda: self._specs(look.job)[0].pod_sets)
             broken = frozen_paths(WORKLOAD_PATHS, row, spec)
             if broken:
-                # It got quota meanwhile, or its job may not change that any more.
+                # It has got quota since, or its job may not change it any more.
                 self._note(look.job, f"its workload can't change: {', '.join(broken)}")
                 continue
             if change_workload(row, spec, actor=_ACTOR, now=self._moment()):
@@ -523,7 +523,7 @@ class SuspendableJobSync(JobSync):
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:
         create_workloads(self._cluster, specs, actor=_ACTOR, now=self._now, limited=False, submitted_by=submitter)
-        if self._cluster.serves_kueue:  # the cluster gets their objects
+        if self._cluster.serves_kueue:  # the push creates their objects in the cluster
             request_push(self._cluster.name)
 
     def _free(self, look: Look, name: str, there: set[str]) -> None:
@@ -540,7 +540,7 @@ class SuspendableJobSync(JobSync):
 
     def _follow(self, row: Job, job: JobSpec | None) -> None:
         """Set the row to the job's present state."""
-        assert job is not None  # it is the job's
+        assert job is not None  # it belongs to the job
         manifest: Any = job.manifest
         Job.objects.filter(pk=row.pk).update(
             manifest=manifest,

@@ -247,7 +247,7 @@ class Watcher:
         if any(isinstance(item, Listing) for _, item in items):
             self._cluster.refresh_from_db()
             if not self._is_in_mode():
-                return  # all is listed again in the new mode
+                return  # the new mode lists everything again
         now = self._clock()
         for kind in self.kinds:
             for sync in self._syncs[kind] if kind in by_kind else ():
@@ -356,7 +356,7 @@ class Watcher:
                 self.resync()
             except (DatabaseError, ClusterError) as error:
                 _log.error("Not everything of cluster %s can be listed and stored yet: %s", self._cluster.name, error)
-                # It waits for a database or a cluster: a restart would not bring that back.
+                # It waits for a database or a cluster: a restart would not help.
                 touch_heartbeat(Role.WATCHER, self._cluster.name)
                 stopped.wait(_RETRY_SECONDS)
                 continue

@@ -77,7 +77,7 @@ class Takeover(Switch):
         name = identity() if not self._cluster.is_mirrored else taking_over()
         take(self._cluster, self._writer, lease, name)
         if holder and not is_kueuewebs(holder) and take_lease:
-            # A leader that can't renew ends before the lease that it held would have run out.
+            # A leader that cannot renew its lease ends before the lease expires.
             self._sleep(float(((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or 15))
 
     def _check_mirrored(self) -> None:

@@ -87,7 +87,7 @@ class WebhookApplication:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await asyncio.to_thread(self._close)  # Django closes no session in an event loop's thread
+        await asyncio.to_thread(self._close)  # Django does not close connections in an event loop's thread
         await send({"type": "lifespan.shutdown.complete"})
 
     def _close(self) -> None:

@@ -148,7 +148,8 @@ class WebhookServer:
         self._current = current
         self._registration = registration
         self._listening = listening
-        # Connections inherit it. Else the second half of an answer waits 40 ms for the first to be acknowledged.
+        # Accepted connections inherit the option. Without it, the second half of an answer waits 40 ms for the
+        # acknowledgement of the first.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._folder = tempfile.TemporaryDirectory(prefix="webhook-")
         self._served = current()
@@ -157,7 +158,7 @@ class WebhookServer:
         self._config = uvicorn.Config(
             application,
             http=limited_protocol(ConnectionLimits(MAX_CONNECTIONS_PER_ADDRESS)),
-            loop="asyncio",  # uvloop does not end while a TLS connection that was cut off is being closed
+            loop="asyncio",  # uvloop does not end while it closes a TLS connection that was cut off
             lifespan="on",
             log_level="warning",
             access_log=False,
@@ -230,7 +231,7 @@ class WebhookServer:
                     self.refresh()
                 except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
                     _log.error("The webhook's certificate or configurations are not renewed: %s", error)
-                close_old_connections()  # else this thread keeps a connection that has ended
+                close_old_connections()  # otherwise this thread keeps a closed connection
                 due = time.monotonic() + REFRESH_SECONDS
             touch_heartbeat(self._role, self._cluster)
             stopped.wait(HEARTBEAT_SECONDS)

@@ -66,7 +66,7 @@ class ClusterSurroundings:
 
     def vendors(self) -> Sequence[DeviceVendor]:
         if self._current().hami_binds:
-            return ()  # HAMi's own webhook completes the pods
+            return ()  # HAMi's own webhook mutates the pods
         configured = self._current().device_plugin_configuration
         return configured_vendors(configured.get("settings") or {}, VENDORS)
 

@@ -28,7 +28,7 @@ def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
     if kind is None:
         raise Http404
     row: Any = get_object_or_404(kind.model, pk=key)
-    if row.cluster is None:  # a role binding for every cluster is no object of one
+    if row.cluster is None:  # a role binding for all clusters belongs to none
         raise Http404
     if not admin.site.get_model_admin(kind.model).has_view_or_change_permission(request, row):
         raise PermissionDenied
@@ -71,7 +71,7 @@ def _page(
                 messages.warning(request, warning)
             messages.success(request, "Checked; nothing was stored." if checked else "Applied.")
             if read is not None and not checked:
-                text = read()  # its resourceVersion is another one now
+                text = read()  # its resourceVersion has changed
     context = {
         **admin.site.each_context(request),
         "title": title,

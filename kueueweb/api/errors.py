@@ -75,7 +75,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
             error_body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}
         )
     if isinstance(error, DataError):
-        # A value that passed every check of ours and that no column holds: wrong input, and a gap in the checks.
+        # A value that passed every check but fits no column: invalid input, and a missing check.
         _log.warning("The database refuses a value: %s", error)
         set_rollback()
         return Response(error_body("Invalid", _BEYOND_COLUMNS), status.HTTP_400_BAD_REQUEST)
@@ -150,7 +150,7 @@ def _sent(request: Any) -> Mapping[str, Any]:
         return {}
     try:
         body = request.data
-    except (drf.APIException, queues.KueuewebError):  # it cannot be read
+    except (drf.APIException, queues.KueuewebError):  # the body cannot be read
         body = None
     return {**(body if isinstance(body, Mapping) else {}), **request.query_params.dict()}
 

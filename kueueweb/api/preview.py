@@ -83,7 +83,7 @@ class PreviewView(ClusterView):
     """`preview/`."""
 
     serializer_class = PreviewSerializer
-    writes_what_is_mirrored = False  # apply_manifests knows which of its kinds are
+    writes_what_is_mirrored = False  # apply_manifests checks which of its kinds are allowed
     parser_classes = ManifestsView.parser_classes
 
     @extend_schema(
@@ -117,7 +117,7 @@ class PreviewView(ClusterView):
                 self._configure(world, result, held)
                 found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
                 transaction.set_rollback(True)
-            # The rows are free again, and the World, which is ours until here, still has the change.
+            # The rows are unlocked again, but the World still contains the change.
             after = _outlook(world, now) if with_effects and not _is_of_devices(result) else None
         prices = read_prices(self.cluster)
         answer = {

@@ -62,7 +62,7 @@ class RefuseUnknownParameters:
 
 def _check(name: str, values: Sequence[Any], known: Parameters) -> LocatedError | None:
     if name not in known:
-        # Clients name the cluster in every request, also where none is concerned.
+        # Clients send the cluster with every request, even if it is irrelevant.
         return None if name == "cluster" else _unknown(name, str(values[-1]), known)
     schema = known[name]
     if len(values) > 1 and schema.get("type") != "array":
@@ -111,7 +111,7 @@ class _Form:
 def _is_time(text: str) -> bool:
     try:
         return parse_datetime(text) is not None
-    except ValueError:  # well written, and no time: 30 February
+    except ValueError:  # well-formed but not a date: 30 February
         return False
 
 
@@ -144,7 +144,7 @@ def known_parameters(view: View, method: str) -> Parameters | None:
     if found is None:
         return None
     path, pattern = found
-    with _lock:  # one at a time: drf-spectacular counts names globally
+    with _lock:  # one by one: drf-spectacular counts names globally
         generator = SchemaGenerator()  # type: ignore[no-untyped-call]
         described = generator.create_view(view, method)  # type: ignore[no-untyped-call]
         if described.schema.is_excluded():

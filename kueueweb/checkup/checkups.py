@@ -45,7 +45,7 @@ def doctor(names: Sequence[str], namespace: str) -> Iterator[Finding]:
     redis = list(redis_checks())
     yield from redis
     if any(each.status is Status.FAIL for each in database):
-        return  # nothing else is known without its tables
+        return  # without its tables nothing else can be checked
     clusters = _clusters(names)
     for name in sorted(set(names) - {cluster.name for cluster in clusters}):
         yield fail(f"cluster/{name}", "there is no such cluster", "python manage.py set_cluster, or another --cluster.")

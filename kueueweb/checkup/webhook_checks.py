@@ -49,7 +49,7 @@ def _certificate(cluster: Cluster, client: ClusterClient, namespace: str) -> Ite
     except ClusterError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             yield warn(check, f"not known: {error}", "Run doctor again.")
-        return  # only the webhook's own account reads it
+        return  # only the webhook's own account can read it
     if None in found:
         yield fail(
             check, f"the API server does not ask it: there is no {NAME}",

@@ -21,7 +21,7 @@ _HOST_SHARE = 0.5
 and in the demo the GPUs are to be exhausted first."""
 _FAILING_SHARE = "0.01"
 _LOW_PRIORITY = "low-priority"
-_MAX_LOW_PRIORITY_SECONDS = 300.0  # a long one would be preempted again and again, and never end
+_MAX_LOW_PRIORITY_SECONDS = 300.0  # a longer job would be preempted again and again, and never end
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ STUDENT = Tenant(
     "ai-research",
     "accelerators-queue",
     (("normal-priority", 1.0),),
-    (),  # the names of its jobs depend on the vendor of their devices
+    (),  # the job names depend on the vendor of their devices
 )
 TENANTS = (RESEARCH, PRODUCTION, STUDENT)
 

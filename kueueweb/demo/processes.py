@@ -63,7 +63,7 @@ def environment(
         "REDIS_URL": redis_url,
         "SECRET_KEY": secret_key,
         "KUBERNETES_API_URL": f"http://127.0.0.1:{cluster_port}",
-        "WEBHOOK_TRUSTED_USERS": "kueueweb",  # as the simulated cluster names our client
+        "WEBHOOK_TRUSTED_USERS": "kueueweb",  # the simulated cluster's name for our client
         "DEMO": "true",
         "SERVE_UNCOLLECTED_STATIC": "true",
         "PYTHONUNBUFFERED": "1",
@@ -91,5 +91,5 @@ def _webhook(port: int) -> Process:
 
 
 def _web(host: str, port: int) -> tuple[str, ...]:
-    # An open page's socket would hold it for ever.
+    # An open page's socket would keep it alive for ever.
     return _manage("serve", "--host", host, "--port", str(port), "--grace-seconds", "2")

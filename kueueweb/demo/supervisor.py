@@ -15,7 +15,7 @@ from kueueweb.embedded import children
 from kueueweb.embedded.errors import ServerUnavailable
 
 _MAX_DELAY_SECONDS = 30.0
-_STAYED_UP_SECONDS = 60.0  # a process that ran for so long restarts at once
+_STAYED_UP_SECONDS = 60.0  # a process that ran for at least this long restarts at once
 _LOG_TAIL_BYTES = 3_000
 
 

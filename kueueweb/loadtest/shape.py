@@ -149,7 +149,7 @@ def _topology_request(topology: Mapping[str, str]) -> dict[str, Any]:
 
 def manifest_text(shape: Shape) -> str:
     """Return the objects that a run needs before its first workload, as YAML."""
-    import yaml  # here, as no command but this one writes any
+    import yaml  # imported here: only this command writes YAML
 
     return str(yaml.dump_all(manifests(shape), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)))
 
@@ -209,7 +209,7 @@ def _nodes(topology: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     "metadata": {"name": name, "labels": {"load": "true", **dict(zip(levels, values, strict=True))}},
                     "status": {
                         "allocatable": amounts,
-                        "capacity": dict(amounts),  # twice the same object would be an alias in YAML
+                        "capacity": dict(amounts),  # the same object twice would become an alias in YAML
                         "conditions": [{"type": "Ready", "status": "True"}],
                     },
                 }

@@ -33,7 +33,7 @@ _START_SECONDS = 60.0
 def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[str]:
     """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; yields the server's URL, and stops all of it."""
     port, cluster_port = free_port(), free_port()
-    folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
+    folder.chmod(0o711)  # if root starts it, PostgreSQL runs as another user and must reach its own folder
     with contextlib.ExitStack() as stack:
         valkey = Valkey(folder / "valkey")
         stack.callback(valkey.stop)
@@ -49,7 +49,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
             cluster_port=cluster_port,
         )
         told |= {"DEMO": "false", "DJANGO_SUPERUSER_PASSWORD": password}
-        told |= dict.fromkeys(_LIMITS, "0")  # one user acts for all tenants here
+        told |= dict.fromkeys(_LIMITS, "0")  # one user acts for all tenants in the load test
         supervisor = stack.enter_context(Supervisor(directory, told, folder / "logs", say))
         for step in _preparation(folder):
             supervisor.run(step)
@@ -69,7 +69,7 @@ def _preparation(folder: Path) -> Iterator[Process]:
     manage = (sys.executable, "-m", "kueueweb")
     user = ("--noinput", "--username", "admin", "--email", "admin@localhost")
     yield Process("migrate", (*manage, "migrate", "--verbosity", "0"))
-    yield Process("cluster", (*manage, "apply", "-f", str(namespace)))  # the first apply makes the cluster
+    yield Process("cluster", (*manage, "apply", "-f", str(namespace)))  # the first apply creates the cluster
     yield Process("account", (*manage, "createsuperuser", *user))
 
 

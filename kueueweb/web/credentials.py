@@ -32,7 +32,7 @@ def _are_known(headers: Headers) -> bool:
     except DatabaseError:
         raise Refused(503, "Unavailable", "The database does not answer. Try again in a moment.") from None
     finally:
-        connection.close()  # large bodies are rare, and this thread is not Django's to look after
+        connection.close()  # large bodies are rare, and Django does not clean up after this thread
 
 
 def _is_token(value: bytes) -> bool:

@@ -56,7 +56,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/healthz":
-            # It asks nothing else: a broken database is no reason to restart us.
+            # Liveness checks nothing else: a broken database is no reason to restart this process.
             await answer(send, 200, {"status": "ok"})
         elif scope["path"] == "/readyz":
             await self._answer_ready(send)
@@ -76,7 +76,7 @@ class Gate:
         roles = checks.get("roles", {})
         ready = all(found == "ok" for name, found in checks.items() if name != "roles")
         well = isinstance(roles, dict) and all(found.startswith("ok") for found in roles.values())
-        # Pages and REST work without the other processes too: their state is shown, and stops no traffic.
+        # Pages and REST work without the other processes: readiness reports their state, but does not stop traffic.
         status = ("ok" if well else "degraded") if ready else "unavailable"
         await answer(send, 200 if ready else 503, {"status": status, **checks})
 
@@ -117,7 +117,7 @@ def callers(scope: Scope) -> list[str]:
         shown = b"; ".join(value for header, value in scope["headers"] if header == name)
         secrets = {match.group(1).strip(b' "') for match in pattern.finditer(shown)}
         if len(secrets) > _MAX_SECRETS:
-            secrets = {b""}  # no honest client shows so many: such requests count as one caller
+            secrets = {b""}  # no honest client sends so many: such requests count as one caller
         found += [sha256(name + b" " + secret).hexdigest() for secret in sorted(secrets)]
     return found or [_address(scope)]
 
@@ -142,7 +142,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 async def refuse(send: Send, refusal: Refused) -> None:
     """The answer to a request that did not get as far as Django."""
-    headers = [(b"connection", b"close")]  # the rest of the body is not wanted
+    headers = [(b"connection", b"close")]  # the rest of the body is discarded
     if refusal.status == 503:
         headers.append((b"retry-after", b"5"))
     await answer(send, refusal.status, {"reason": refusal.reason, "message": str(refusal), "errors": []}, headers)

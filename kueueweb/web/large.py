@@ -54,7 +54,7 @@ class LargeRequests:
         self._application = application
         self._answer = answer
         self._callers = Turns(_PER_CALLER)
-        self._pool: ProcessPoolExecutor | None = None  # making one starts a process already
+        self._pool: ProcessPoolExecutor | None = None  # creating one already starts a process
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
@@ -110,5 +110,5 @@ def _make_pool() -> ProcessPoolExecutor:
 def _begin(parent: int) -> None:
     """End with the parent process, and only with it."""
     die_with_parent(parent, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles the terminal's Ctrl-C
     os.nice(_NICENESS)

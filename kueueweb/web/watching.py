@@ -123,7 +123,7 @@ class Answer:
         try:
             said = orjson.loads(self.body)
             return {"reason": said["reason"], "message": said["message"]}
-        except (orjson.JSONDecodeError, KeyError):  # no answer of the API
+        except (orjson.JSONDecodeError, KeyError):  # not an answer of the API
             return {"reason": "Unavailable", "message": f"The server answers with status {self.status}."}
 
     async def take(self, message: Message) -> None:
@@ -183,7 +183,7 @@ class _Watch:
         kind, seen, last = "MODIFIED" if self._query.version else "ADDED", self._query.version, found.body
         while found.status == HTTPStatus.OK:
             workload = orjson.loads(found.body)
-            if workload["id"] != self._query.workload:  # another one of that name
+            if workload["id"] != self._query.workload:  # another workload of that name
                 await send(line("DELETED", last))
                 break
             if found.version == seen:

@@ -152,7 +152,7 @@ class _Watch:
         for changed in body["objects"]:
             uid, version = changed["uid"], changed["version"]
             if self._sent.get(uid) == version:
-                continue  # written by a transaction that was seen before an older one was complete
+                continue  # written by a transaction that became visible before an older one was complete
             await self._event(send, "MODIFIED" if uid in self._known else "ADDED", changed["object"])
             self._known[uid] = there.get(uid, (uid, "", ""))
             self._version = version
@@ -194,7 +194,7 @@ class _Watch:
         try:
             remember(self._query.user, self._query.asked, self._version, self._cursor, self._known.values())
         except RedisError:
-            return  # the version is too old then, and the client lists again
+            return  # the version is too old then, and the client must list again
 
     def _note(self, marker: str) -> None:
         """Note that the rows have changed. Where numbers follow them, ask once more a moment later."""

@@ -75,7 +75,7 @@ class Apply:
     def conflicts(self, before: JsonObject, after: JsonObject) -> dict[str, list[Path]]:
         """Return the managers whose fields got another value, with the paths of those fields."""
         old, new = dict(values_at(before, self.own)), dict(values_at(after, self.own))
-        # A default may not be written: a field that an object lacks has one.
+        # A default need not be written: a missing field has its default anyway.
         changed = {path for path in old.keys() | new.keys() if old.get(path, _DEFAULT) != new.get(path, _DEFAULT)}
         found: dict[str, list[Path]] = {}
         for manager, row in self.rows.items():
@@ -111,7 +111,7 @@ class Apply:
             return {}
         try:
             found = [document.content for document in read_documents(annotation.last_applied)]
-        except (HostileManifest, ManifestErrors):  # its author may write anything there
+        except (HostileManifest, ManifestErrors):  # its author may write any text there
             return {}
         return self._in_this_version(found[0]) if found else {}
 

@@ -37,7 +37,7 @@ class _AnyJson(BaseContentNegotiation):
 class WireView(ClusterView):
     """A view of one cluster, which the path names: that of `default` has no prefix."""
 
-    schema = None  # the OpenAPI document is REST's; this format has discovery
+    schema = None  # the OpenAPI document describes REST; this format has discovery
     content_negotiation_class = _AnyJson
     renderer_classes = (JSONRenderer,)
     parser_classes = (JSONParser,)

@@ -51,7 +51,7 @@ class Horizon:
 
     def version_of(self, written_by: int) -> int:
         """The version of an object, from the 32 bits that a row keeps of its transaction."""
-        # Rows are read after the horizon, so that their transaction may also be a later one: the nearest is meant.
+        # Rows are read after the horizon, so their transaction may be a later one: take the nearest.
         ahead = (written_by - self.following + _WRAP // 2) % _WRAP - _WRAP // 2
         return 2 * (self.following + ahead) + 1
 

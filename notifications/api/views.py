@@ -152,7 +152,7 @@ class _OwnView(ClusterView):
 
     def user(self) -> User:
         user = self.request.user
-        assert isinstance(user, User)  # Scoped has refused everybody else
+        assert isinstance(user, User)  # Scoped has refused users without a role
         return user
 
     def notifications(self) -> QuerySet[Notification]:
@@ -244,7 +244,8 @@ class RuleListView(_OwnView):
         """Add a notification rule. The page shows its events in any case."""
         serializer = self.checked(request.data)
         with transaction.atomic():
-            User.objects.select_for_update().get(pk=self.user().pk)  # two at once are counted one after the other
+            # Serialise two requests at the same time, so that both are counted.
+            User.objects.select_for_update().get(pk=self.user().pk)
             if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
                 raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, which is the most. Delete one first.")
             serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())

@@ -69,7 +69,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         try:
             held = delete_object(obj.cluster, kind, obj.name, _namespace_of(obj), actor=request.user.get_username())
         except NotFound:
-            return  # another user was quicker
+            return  # another user saved first
         if held:
             messages.warning(request, f"{obj} will be deleted when nothing uses it; now {held}.")
 
@@ -112,7 +112,7 @@ _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 for _name, _kind in KINDS.items():
     if _name not in _LISTED:
-        continue  # a RoleBinding has a page of its own: it may hold in every cluster
+        continue  # a RoleBinding has a page of its own: it may apply to all clusters
     _namespace = ("namespace",) if _kind.namespaced else ()
     _page = {
         "__doc__": _kind.description,

@@ -165,7 +165,8 @@ def _read_short_form(item: FieldReader) -> PodTemplateSpec:
     requests = item.content.get("requests")
     resources: dict[str, Any] = {"requests": {} if requests is None else requests}
     if isinstance(requests, Mapping):
-        limits = {name: amount for name, amount in requests.items() if "/" in str(name)}  # Kubernetes wants both equal
+        # Kubernetes requires both to be equal.
+        limits = {name: amount for name, amount in requests.items() if "/" in str(name)}
         if limits:
             resources["limits"] = limits
     spec: dict[str, Any] = {"containers": [{"name": "main", "resources": resources}]}
@@ -176,7 +177,7 @@ def _read_short_form(item: FieldReader) -> PodTemplateSpec:
     report = ValidationReport(item.report.document)
     template = read_pod_template(FieldReader(report, item.at("template"), {"spec": spec}))
     for error in report.errors:
-        if ".resources.limits" not in error.path:  # they repeat the requests
+        if ".resources.limits" not in error.path:  # limits repeat the requests
             item.report.error(
                 _short_path(error.path), error.value, error.rule, error.remedy, MistakeReason(error.reason)
             )

@@ -194,7 +194,7 @@ class WorkloadsView(ClusterView):
         if errors:
             raise ManifestErrors(sorted(errors, key=lambda error: error.document))
         members = [pod for _, pod in pods]
-        # a pod joins the workload of its group and so changes it; all else that is submitted here is new
+        # a pod joins and thereby changes its group's workload; all other submitted objects are new
         require_owner_of_submitted(self.cluster, self.access, members, [])
         with transaction.atomic():
             created: list[CreatedWorkload | Workload] = [
@@ -218,7 +218,7 @@ def _asked_annotations(text: str) -> list[str]:
         rule = f"Too many: {len(keys)} keys, and {MAX_ANNOTATIONS} are the most. Leave some out."
         raise ValidationError({"annotations": rule})
     for key in keys:
-        broken = qualified_name(key.lower())  # Kubernetes takes them in any case
+        broken = qualified_name(key.lower())  # Kubernetes accepts them in any case
         if broken is not None:
             raise ValidationError({"annotations": f"{key!r} is no key of an annotation: it {broken}."})
     return keys

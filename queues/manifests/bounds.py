@@ -44,7 +44,7 @@ def check_totals(specs: Iterable[WorkloadSpec]) -> None:
     right: set[int] = set()
     mistakes: list[LocatedError] = []
     for spec in specs:
-        if id(spec.pod_sets) not in right:  # equal pod sets of a request are read once, and so are one object
+        if id(spec.pod_sets) not in right:  # equal pod sets of a request are parsed once and share one object
             found = _totals(spec)
             mistakes += found
             if not found:

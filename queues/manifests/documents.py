@@ -97,7 +97,7 @@ def _plain(text: str) -> Any:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
         number = int(text, 0)
-        # Beyond 64 bits Kubernetes' reader, too, has a floating-point number; and JSON could not be written from ours.
+        # Kubernetes' reader also makes floats of integers beyond 64 bits, and JSON could not be written from ours.
         return number if -(2**63) <= number < 2**64 else float(number)
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)) and not (text[0] == "0" and text.isdigit()):
         return float(text)

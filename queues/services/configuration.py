@@ -197,7 +197,7 @@ def finish_deletions(cluster: Cluster) -> int:
     while _any_waits(cluster) and (kinds := _with_unused(cluster)):
         removed = _remove_unused(cluster, kinds)
         if not removed:
-            break  # another process was first, or something uses them again
+            break  # another process was faster, or the object is in use again
         gone += removed
     return gone
 

@@ -63,7 +63,7 @@ def take_over(
     for name, template in templates.items():
         PodSet.objects.filter(workload=row, name=name).update(template=template)
     job = spec.job
-    assert job is not None  # it is the job's
+    assert job is not None  # it belongs to the job
     labels = {**row.labels, **({} if job.kind == POD_GROUP else {keys.JOB_UID: str(job.uid)})}
     rows = Workload.objects.filter(pk=row.pk)
     rows.update(job_id=job_id, labels=labels, push_sequence=F("push_sequence") + 1, updated_at=now)

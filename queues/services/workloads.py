@@ -40,8 +40,8 @@ Keys = Iterable[tuple[str, str]]
 Action = Callable[[Cluster, list[tuple[str, str]]], list[tuple[str, str]]]
 
 
-# Each workload is found by its own name: behind a flood the statistics are of the time before it, and the planner would
-# read every workload of the cluster.
+# Look up each workload by its own name: after a flood the statistics are outdated, and the planner would read every
+# workload of the cluster.
 _STATEMENT: Final = sql.SQL(
     """
     WITH wanted AS (

@@ -98,7 +98,7 @@ class DecisionListView(ClusterView):
             reader = readers[row["cluster"]]
             row["message"] = reader.message(row["message"])
             if not reader.sees_everything and row["action"] != DecisionKind.ADMIT:
-                row["detail"] = {}  # it names another tenant's workload: the victim or the preemptor
+                row["detail"] = {}  # it names another tenant's workload, the victim or the preemptor
         return self.get_paginated_response(page)
 
 

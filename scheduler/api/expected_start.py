@@ -17,7 +17,7 @@ from scheduling.advice.explanation import Explanation, Rule, WaitState
 WINDOW: Final = timedelta(hours=1)
 _SHORTEST: Final = timedelta(minutes=1)
 
-# A second look at a workload that holds its quota already is an Admit too; it has waited for nothing.
+# A second Admit of a workload that already holds quota: it has waited for nothing.
 _ADMITTED: Final = """
     SELECT count(*), max(decided_at),
         count(*) FILTER (
@@ -111,7 +111,7 @@ def expected_start(cluster: Cluster, found: Explanation, queued_at: datetime, no
     if admitted.overtaking > 0:
         return _none(NoEstimate.OVERTAKEN, admitted, ahead)
     interval = admitted.window / admitted.count
-    # A head that has waited longer than the pace says may wait as long again.
+    # A head that has already waited longer than the rate predicts may wait as long again.
     wait = max(interval, admitted.since_last) + interval * ahead
     were = "workload was" if admitted.count == 1 else "workloads were"
     basis = (

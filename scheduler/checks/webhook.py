@@ -208,7 +208,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
             content = answer.read(_MAX_ANSWER_BYTES)
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {plain_words(error.reason)}") from error
-    except (HTTPException, ValueError) as error:  # no HTTP, or a URL that cannot be
+    except (HTTPException, ValueError) as error:  # not HTTP, or not a valid URL
         raise WebhookFailed(f"no answer that can be read: {plain_words(error)}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
         if isinstance(getattr(error, "reason", None), AddressNotAllowed):

@@ -293,7 +293,7 @@ class Engine:
             had_a_cycle = had_a_cycle or result.heads > 0 or result.read > 0
             if self._cycle_limit is not None and builder.cycles >= self._cycle_limit:
                 return
-            # Writing reasons to a flood of workloads must not delay the next cycle from batch to batch.
+            # Writing reasons to a flood of workloads must not delay the next cycle, so it is spread over batches.
             if time.monotonic() >= deadline and (had_a_cycle or not self.world.has_active()):
                 return
             started = time.perf_counter()

@@ -80,7 +80,7 @@ class ShadowFollower:
                 break
             self._deadline = self._steady() + _MAX_SECONDS
             key = f"{change.namespace}/{change.name}"
-            # When it happened: changes that waited for this process did not wait for the other scheduler.
+            # The time of the change: other schedulers did not wait for this process to read it.
             self._heard_at = max(self._heard_at, min(change.at.timestamp(), now))
             found += self._shadow.hear(key, self._workload(key, change.manifest), self._heard_at)
             self._read = change.pk
@@ -131,7 +131,7 @@ class ShadowFollower:
             self._count(found, unfinished, at)
 
     def _count(self, found: Sequence[Comparison], unfinished: int, at: datetime) -> None:
-        # If one preempts a workload that the other keeps, keeping it is no reservation.
+        # If one scheduler preempts a workload that the other keeps, keeping it is not a reservation.
         started = [each for each in found if Act.PREEMPT not in (each.theirs.act, each.ours.act)]
         agreed = sum(each.verdict is Verdict.AGREE for each in found)
         counts = {

@@ -118,7 +118,7 @@ class Feed:
                 missed = [delta for sequence, delta in self._deltas if sequence > since]
                 shown = redact(merge(missed), self._data, audience)
             self._cache[key] = orjson.dumps(shown)
-        # The snapshot may be the last one of a scheduler that has ended. A new client cannot tell, so the frame has
+        # The snapshot may be the last one of a scheduler that has ended. A new client cannot tell, so the frame carries
         # its age.
         more = {"age_seconds": self._age_seconds()} if type_ == "snapshot" else {"since": since}
         return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()
@@ -160,7 +160,7 @@ class Feed:
         if frame["type"] == "snapshot":
             self._start(frame)
         elif epoch < self._epoch or (epoch == self._epoch and sequence < self._sequence):
-            return  # from an earlier leader, or part of the snapshot already
+            return  # sent by an earlier leader, or already part of the snapshot
         elif epoch == self._epoch and frame["type"] == "delta" and sequence == self._sequence + 1:
             self._sequence, self._time = sequence, frame["time"]
             if moves(self._data, frame["data"]):

@@ -20,9 +20,9 @@ LIMIT_OF_TENANTS = 500
 hold quota and all others, and each line an equal part."""
 MIN_OF_A_LINE = 5
 
-# Walk from line to line by the index and take the oldest notes of each: the cost depends on what is taken, not on the
-# length of the list. Workloads that hold quota have a line of their own, so that quota that they release is heard of
-# before the thousands that were submitted since.
+# Step from line to line by the index and take the oldest notes of each: the cost depends on the notes taken, not on the
+# length of the list. Workloads that hold quota have a line of their own, so that released quota is noticed before
+# thousands of later submissions.
 _OLDEST_OF_EACH_LINE: Final = """
     WITH RECURSIVE lines (tenant, holds_quota) AS (
         (

@@ -97,7 +97,7 @@ def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
             _catch_up(cluster, kept, now)
             yield kept.world
         except BaseException:
-            forget_world(cluster)  # it may be half updated
+            forget_world(cluster)  # the World may be half updated
             raise
 
 

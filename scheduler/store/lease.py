@@ -39,7 +39,7 @@ _LOADS: Final = "kueueweb-leader-loads"
 _DECIDES: Final = "kueueweb-scheduler"
 """Names of database sessions. Each is followed by the token of its process."""
 
-# A session's last question begins at `query_start`, by the clock of the database.
+# A session's last statement began at `query_start`, by the database's clock.
 _END_SILENT_LEADER: Final = """
     WITH silent AS (
         SELECT split_part(leader.application_name, ' ', 2) AS token

@@ -65,9 +65,9 @@ _CONCERNED = """w.id IN (
     UNION SELECT workload_id FROM gpus_deviceallocation WHERE cluster_id = %s AND source = 'decided'
 )"""
 _ALL = f"w.cluster_id = %s AND {_CONCERNED}"
-# Behind a flood the statistics are of the time before it. The planner then takes the index of the cluster and reads
-# every workload of it, so the cluster is compared in a form that no index has.
-# A finished workload without slices is left out: the leader has nothing to release for it.
+# After a flood the statistics are outdated. The planner then uses the cluster's index and reads every workload of the
+# cluster, so the condition on the cluster is written in a form that no index supports. Finished workloads without
+# slices are skipped: the leader has nothing to release for them.
 _THESE = """w.id = ANY(%s) AND w.cluster_id + 0 = %s AND (w.finished_at IS NULL OR EXISTS (
     SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = w.id AND slice.source = 'decided'
 ))"""

@@ -67,7 +67,7 @@ class Admitter:
     def place(self, entry: Entry) -> Admit:
         """Place a workload that holds quota. Its topology and devices were delayed until its checks were Ready."""
         state, info = self._state, entry.info
-        assert info.admission is not None  # it holds quota
+        assert info.admission is not None  # it already holds quota
         found = {result.name: result.topology for result in entry.assignment.pod_sets}
         pod_sets = tuple(
             replace(assigned, topology_assignment=found[assigned.name], delayed_topology_request=READY)

@@ -200,7 +200,7 @@ def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
     """Return the assignment of a workload that holds quota. Every flavor fits, and each pod set whose placement was
     not delayed has its topology."""
-    assert info.admission is not None  # it holds quota
+    assert info.admission is not None  # it already holds quota
     pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
     assignment = Assignment()
     assignment.usage = dict(info.usage)

@@ -190,7 +190,7 @@ class Cycle:
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
         elif assignment.mode is Mode.DEFERRED_FIT:
-            # Keep the room charged, so that no later entry takes the quota that the preempted workloads will free.
+            # Keep the usage charged, so that no later entry takes the quota that the victims will free.
             self._use(entry)
             entry.info.last_assignment = None
             entry.message = "it fits once the workloads that are being preempted have stopped"
@@ -296,8 +296,8 @@ class Cycle:
         for info in gone.values():
             simulation.restore(info)
         if found == (True, True) and entry.assignment.mode is Mode.FIT and self._reserved:
-            # The quota of victims may be given away at once, as in Kueue. Their devices may not: these are free when
-            # the victims have stopped.
+            # As in Kueue, the victims' quota may be reused at once. Their devices may not: they are free only when the
+            # victims have stopped.
             fits = self._devices_fit_now(entry)
             return fits, fits
         return found
@@ -352,7 +352,7 @@ class Cycle:
         usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
         self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
         for cell, amount in usage:
-            if amount < 0:  # usage is above the limit: Kueue then reserves a negative amount here and nothing above
+            if amount < 0:  # Usage is above the limit: as in Kueue, reserve a negative amount here and nothing above.
                 cell.usage += amount
                 self._lowered.append((cell, amount))
 
@@ -408,7 +408,8 @@ class Cycle:
         if reason is RequeueReason.GENERIC and entry.status is not Status.NOT_NOMINATED:
             reason = RequeueReason.FAILED_AFTER_NOMINATION
         if reason is RequeueReason.PENDING_PREEMPTION:
-            # A preemptor stays the head until its victims stop, so that no other workload of its queue takes the room.
+            # A preemptor stays at the head until its victims stop, so that no other workload of its queue takes the
+            # room.
             cq.queue.sticky = info.key if not cq.strict else ""
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
         more = info.last_assignment is not None and info.last_assignment.has_flavors_left
@@ -423,7 +424,7 @@ class Cycle:
             if entry.reason in _FOR_ROOM or (
                 reason is RequeueReason.NO_CANDIDATES
                 and (state.places_by_room or (state.has_devices and info.asks_for_devices))
-            ):  # without a place for the pods no workload is preempted for quota either
+            ):  # no victims for quota either if the pods have no place
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
                 self._set_equals_inadmissible(entry)

@@ -111,10 +111,10 @@ class FlavorAssigner:
         if wanted <= available and wanted <= cell.potential:
             return FIT, 0 if cell.usage + wanted <= cell.subtree else cell.borrow_level(wanted)[0]
         level, may_reclaim = cell.borrow_level(wanted)
-        if wanted > cell.potential:  # even an idle cohort could not give it
+        if wanted > cell.potential:  # not even an idle cohort has that much
             refusals.append(_refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, cell.potential))
             return NO_FIT, level
-        # A preemptor needs a claim to the quota: its own nominal quota, that of its side of the tree, or a policy.
+        # A preemptor needs a claim to the quota: its own nominal quota, that of its part of the tree, or a policy.
         preemptible = cell.nominal >= wanted or may_reclaim or self._can_preempt_while_borrowing(cq)
         refusals.append(_refusal(RefusalKind.LACKS, cell, wanted, available, preemptible))
         if not preemptible:
@@ -293,7 +293,7 @@ class _GroupSearch:
                     usage[choice.cell] = usage.get(choice.cell, 0) + amount
 
     def _start(self, resource: str) -> int:
-        # The last attempt stopped at a flavor and did not get it in the end: this one continues behind that flavor.
+        # The last attempt stopped at a flavor and did not get it: continue after that flavor.
         last = self._info.last_assignment
         first = self._indexes[0]
         if last is None or first >= len(last.tried) or not self._assigner.fungible:
@@ -441,7 +441,7 @@ def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by
         return False
     if other_mode is NO_FIT:
         return True
-    # A flavor in which preemption cannot help is worse than one in which it can, however much that one borrows.
+    # A flavor in which preemption cannot help is worse than one in which it can, however much the latter borrows.
     if (mode is NO_CANDIDATES) != (other_mode is NO_CANDIDATES):
         return other_mode is NO_CANDIDATES
     if by_level:

@@ -106,7 +106,7 @@ class PlacementAssigner:
                 rooms, knows_all = Rooms(self._devices.room(info, assignment)), True
             elif not self._cap(rooms, assignment, found):
                 break
-        assert unplaced is not None  # each attempt searches devices once it has leaves
+        assert unplaced is not None  # each attempt searches devices once its domains are known
         return unplaced
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: Unplaced) -> bool:

@@ -111,7 +111,7 @@ class NodeReplacer:
     def _reassign(self, info: WorkloadInfo, host: str) -> _Found | TopologyFailure:
         """Return the admission with other leaves for the pods of the host. Each pod set sees the moves of the pod
         sets before it."""
-        assert info.admission is not None  # it holds quota
+        assert info.admission is not None  # it already holds quota
         pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
         taken = LeafUsage()
         moved: dict[str, TopologyAssignment] = {}
@@ -170,7 +170,7 @@ class NodeReplacer:
     ) -> list[tuple[int, frozenset[str] | None]]:
         """Group the lost pods (by number), each group with its allowed nodes: the nodes of the leaves to which they
         moved or, if leaves are wider than a node, of their old leaves."""
-        assert info.placement is not None  # pods of it were lost
+        assert info.placement is not None  # some of its pods were lost
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         if assignment.topology_assignment is None or flavor is None:
             return [(len(lost), None)] if lost else []
@@ -187,7 +187,7 @@ class NodeReplacer:
 
     def _move(self, info: WorkloadInfo, admission: Admission) -> None:
         """Charge the new leaves. The old leaves stay charged until the cycle ends."""
-        assert info.admission is not None  # it holds quota
+        assert info.admission is not None  # it already holds quota
         flavors = self._state.topology_flavors
         before, after = (topology_charges(info, each, flavors) for each in (info.admission, admission))
         self._state.move(info, admission, after)

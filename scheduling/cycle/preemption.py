@@ -90,14 +90,15 @@ class Preemptor:
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
         cells = request.cq.node.cells
         under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
-        # Victims of the own queue free the same quota either way. A queue at or above its nominal quota has to borrow,
-        # and then may preempt in no other queue.
+        # Victims of the own queue free the same quota with or without borrowing. A queue at or above its nominal quota
+        # must borrow, and may then preempt in no other queue.
         if not has_foreign or (forbidden and not under_nominal):
             return (True,)
-        # First reclaim from the borrowers, as the queue is entitled to; then try the own queue's workloads alone.
+        # Reclaim from borrowers first, as the queue is entitled to; then try only the own queue's workloads.
         if forbidden and not has_hierarchy:
             return (False, True)
-        # Some victims are valid while borrowing, which needs the fewest; without borrowing all candidates are valid.
+        # Some victims are valid only while borrowing, which needs fewer of them; without borrowing all candidates are
+        # valid.
         return (True, False)
 
     def _attempt(

@@ -82,12 +82,12 @@ class _Search:
         within_nominal = within_nominal and is_within_nominal(own.node, self._request.needed)
         for cq in ordering:
             waiting = ordering.waiting(cq.node)
-            # A victim of the own queue changes no share of another, so there is nothing to compare.
+            # A victim of the own queue does not change another queue's share, so there is nothing to compare.
             if cq is own:
                 if self._take(waiting.pop(), PreemptionReason.IN_CLUSTER_QUEUE):
                     return True
                 continue
-            # Within its nominal quota the queue takes back its own, whatever the shares.
+            # Within its nominal quota, a queue reclaims its own whatever the shares.
             if within_nominal:
                 if self._take(waiting.pop(), PreemptionReason.IN_COHORT_RECLAMATION):
                     return True
@@ -99,7 +99,7 @@ class _Search:
                 if passes(strategy, preemptor, before, self._share_without(theirs, info)):
                     if self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
                         return True
-                    break  # the victim has changed the shares: another queue may be the next to give
+                    break  # the victim has changed the shares, so another queue may now have the largest
                 self._retry.setdefault(cq.name, []).append(info)
         return False
 
@@ -123,7 +123,7 @@ class _Search:
             mine, theirs = _below_common_cohort(self._request.cq.node, cq.node)
             preemptor, before = self._shares.of(mine), self._shares.of(theirs)
             info = ordering.waiting(cq.node).pop()
-            # This strategy looks at the shares before the preemption only, so the first candidate stands for all.
+            # This strategy compares shares only before the preemption, so the first candidate stands for all.
             passed = passes(strategy, preemptor, before, before)
             if passed and self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
                 return True

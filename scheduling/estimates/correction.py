@@ -102,7 +102,7 @@ class Correction:
         resolved = len(self._resolved)
         if resolved < _MIN_FITTED:
             return base
-        # Forecasts with a known outcome first, then open ones: the newer, the heavier.
+        # Forecasts with a known outcome first, then open ones; newer forecasts weigh more.
         past = [*self._resolved, *list(self._open.values())[-_MAX_OPEN:]]
         known = np.array([each.features for each in past])
         waited = np.array([each.waited(now) for each in past])
@@ -138,6 +138,6 @@ def _fit(known: Floats, target: Floats, is_bound: npt.NDArray[np.bool_], asked: 
         slopes = np.linalg.solve(design.T @ weighted + prior, weighted.T @ target)
         error = target - design @ slopes
         weight = 0.5 * recency / np.maximum(np.abs(error), _MIN_ERROR)
-        # A workload that waits for less than foreseen so far says nothing yet.
+        # A workload that has not yet waited as long as predicted says nothing so far.
         weight[is_bound & (error < 0)] = 0.0
     return float(slopes[0] + (asked - mean) @ slopes[1:])

@@ -50,7 +50,7 @@ class Survival:
         wanted = reached + np.log(uniform)
         step = np.searchsorted(-self.log_survival, -wanted, side="left")
         total = self.times[np.minimum(step, self.times.size - 1)]
-        # Beyond the longest known run nothing is known: the tail falls with a power of the age, and is cut.
+        # Beyond the longest known run nothing is known: let the tail fall with a power of the age, and cut it.
         longest = np.maximum(ages, self.times[-1])
         excess = np.minimum(reached, self.log_survival[-1]) - wanted
         tail = longest * np.exp(np.clip(excess, _MIN_OVERRUN, np.log1p(_MAX_OVERRUN)))
@@ -67,7 +67,7 @@ def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats)
     order = np.lexsort((~ended, seconds))
     weight, is_end, times = weights[order], ended[order], seconds[order]
     at_risk = np.cumsum(weight[::-1])[::-1]
-    # Equal lengths one by one give the same product as together.
+    # Multiplying equal lengths one by one gives the same product.
     surviving = np.maximum(1.0 - weight[is_end] / at_risk[is_end], _MIN_SURVIVAL)
     return Survival(times[is_end], np.cumsum(np.log(surviving)))
 

@@ -129,7 +129,7 @@ def replay(pods: Sequence[TracePod], device_count: int, seed: int) -> Iterator[T
         known.advance(now)
         snapshot = known.snapshot(now, index)
         position = len(snapshot.waiting) - 1
-        # A seed per estimate: none depends on how many were made before.
+        # One seed per estimate, so that none depends on the number made before.
         random = np.random.default_rng([seed, index, stage])
         found = known.estimator.estimate(snapshot, position, random)
         known.estimator.remember(str(index), stage, now, found)

@@ -66,5 +66,5 @@ def proportion(total: Vector, queues: Mapping[str, WeightedQueue], guaranteed: V
         last, rest = rest, excess(total_of([rest, *taken]), total_of(given))
         if is_zero(rest, ignored=_IGNORED) or rest == last:
             break
-    # Volcano knows no weight of 0, with which no round reaches a queue.
+    # In Volcano, no round reaches a queue of weight 0, so it has none here either.
     return {key: raised(found, queues[key].guarantee) for key, found in deserved.items()}

@@ -38,7 +38,7 @@ def order_of_queues(paths: Mapping[str, Path]) -> list[str]:
         own, other = paths[first], paths[second]
         return compare_queues(own, other) or (-1 if _age(own) < _age(other) else 1)
 
-    # The order is not transitive in a tree, so that a heap, as in Volcano, may answer otherwise than a sort.
+    # The order is not transitive in a tree, so a heap, as in Volcano, may give another result than a sort.
     rank = cmp_to_key(compare)
     waiting = [(rank(name), name) for name in paths]
     heapify(waiting)

@@ -129,7 +129,7 @@ def _change(manifest: Manifest, *, gone: bool = False, at: float = 0.0) -> Itera
     text = metadata.get("resourceVersion") or ""
     if not text.isdecimal():
         raise UnreadableRecording(f"{kind} {key}: Required value: metadata.resourceVersion")
-    # A deleted object without finalizers does not exist any more, although a plain watch prints it once again.
+    # A deleted object without finalizers no longer exists, although a plain watch prints it once more.
     gone = gone or bool(metadata.get("deletionTimestamp") and not metadata.get("finalizers"))
     is_timed = not gone or metadata.get("deletionTimestamp")
     yield Change(int(text), max(at, _latest_time(manifest) if is_timed else 0.0), kind, key, manifest, gone)
@@ -195,7 +195,7 @@ class Replay:
             workload = None
         is_first = self._known.setdefault(("Workload", change.key), change) is change
         if is_first and workload is not None and workload.holds_quota:
-            self._shadow.take(change.key, workload, self._now)  # it was decided before the recording began
+            self._shadow.take(change.key, workload, self._now)  # the decision was made before the recording began
             return
         for found in self._shadow.hear(change.key, workload, self._now):
             yield Told(self._now, found)

@@ -119,7 +119,7 @@ class Entitlements:
             claim.owned[key] = scaled(key, cell.declared.nominal if cell.declared is not None else 0)
             claim.used[key] = scaled(key, cell.usage)
             set_limits(claim, key, cell)
-        # A queue that admits nothing must not keep quota from others for what waits in it.
+        # A queue that admits no workloads must not keep quota from others for its pending ones.
         claim.pending = list(self._pending(cq)) if cq.active else []
         return claim
 
@@ -176,7 +176,7 @@ class Entitlements:
         for each in claim.walk():
             if not isinstance(each.node, CohortNode):
                 for key, cell in each.node.cells.items():
-                    # More demand would entitle it to more: only what it could never get is refused for good.
+                    # More demand would entitle it to more: only amounts that it can never get are refused for good.
                     cell.potential = max(cell.potential, base_amount(key, each.most.get(key, 0.0)))
         return changed
 

@@ -193,7 +193,7 @@ def _move_on(claim: QuotaClaim) -> bool:
         amounts = {name: amount for name, amount in pending.amounts.items() if amount}
         if len(pending.flavors) < _SEVERAL or not amounts:
             continue
-        # The pods of a workload get one flavor for all resources of a group, so that all move together.
+        # All pods of a workload get one flavor for all resources of a group, so move them together.
         part = max(_missing(claim, pending, name) / amount for name, amount in amounts.items())
         if part > 0:
             moved.append(
@@ -235,7 +235,7 @@ def entitled_quota(claim: QuotaClaim, key: FlavorResource, cell: Cell) -> Resour
     if claim.rule is None:
         declared = cell.declared or ResourceQuota(0)
         return ResourceQuota(deserved - below, declared.borrowing_limit, declared.lending_limit)
-    borrowing: int | None = 0  # by weight a queue gets what it requests and deserves, and no more
+    borrowing: int | None = 0  # by weight, a queue gets no more than it both requests and deserves
     if claim.rule is not SharingPolicy.PROPORTION:
         limit = claim.capability.get(key)
         borrowing = None if limit is None else max(0, base_amount(key, limit) - deserved)

@@ -146,7 +146,7 @@ class WorkloadRecords:
         state, classes = self._state, self._state.claims.objects.classes
         users = dict(state.claim_users)
         state.set_claims(objects)
-        if objects.classes != classes:  # they may serve extended resources now
+        if objects.classes != classes:  # they may offer extended resources now
             users |= dict.fromkeys(info.key for info in state.workloads.values() if self._claims_devices(info))
         for info in [state.workloads[key] for key in users]:
             self._replace(info, self.new(info.current()))

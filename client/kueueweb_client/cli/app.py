@@ -153,7 +153,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except (ClosedOutput, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has no reader
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no reader is left for the buffered output
         sys.exit(_CLOSED_PIPE)
     except ClientError as error:
         typer.secho(f"error: {error}" if not isinstance(error, Failed) else str(error), err=True, fg="red")

@@ -62,7 +62,8 @@ def _file(name: str) -> str:
         raise ClientError(f"{name}: {error.strerror}") from error
     lines = [line.split() for line in content.splitlines() if line.strip()]
     if len(lines) == 2 and len(lines[0]) == len(lines[1]) and not content.lstrip().startswith("{"):
-        return ",".join(f"{title}:{path}" for title, path in zip(*lines, strict=True))  # kubectl's file of columns
+        # Kubectl's file of column definitions.
+        return ",".join(f"{title}:{path}" for title, path in zip(*lines, strict=True))
     return content
 
 

@@ -60,7 +60,7 @@ class Selection:
         """The field selector with REST's filters in the words of the wire format."""
         parts = [self.fields] if self.fields else []
         for key, value in self.filters.items():
-            if key == "status":  # several: none of the others
+            if key == "status":  # for several names, print none of them
                 parts += [f"kueueweb.io/status!={each}" for each in STATUSES if each not in value.split(",")]
             else:
                 parts.append(f"{_WIRE_FIELDS[noun.kind][key]}={value}")

@@ -52,7 +52,7 @@ def context() -> Context:
 
 def client() -> Client:
     """A client for this call."""
-    from kueueweb_client.client import Client  # an HTTP library takes longer to import than the rest together
+    from kueueweb_client.client import Client  # importing an HTTP library takes longer than everything else together
 
     found = context()
     return Client(found.url, found.token, cluster=options.cluster or found.cluster, verify=found.ca_file or True)

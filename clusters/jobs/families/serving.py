@@ -57,7 +57,7 @@ class ServingKind(JobKind):
     size_path = "spec.replicas"
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        return []  # nothing is merged into the templates: the pods get it
+        return []  # the templates stay unchanged: the pods get the node selectors directly
 
     def is_suspended(self, job: JsonObject) -> bool:
         return integer_at(job, "status", "readyReplicas") == 0

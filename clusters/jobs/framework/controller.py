@@ -216,7 +216,7 @@ class _Pass:
         if prebuilt:
             job.stop(None, NO_MATCHING_WORKLOAD, "missing workload")
         if job.is_active() and not is_elastic(job.object):
-            return  # its pods have to go first
+            return  # its pods must stop first
         if prebuilt:
             raise JobError("prebuilt workload not found")
         workload = job.new_workload()

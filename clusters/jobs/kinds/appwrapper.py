@@ -82,7 +82,7 @@ class AppWrapper(JobKind):
             component.pop("podSetInfos", None)
 
     def check_topology(self, job: JsonObject, context: JobContext) -> FieldErrors:
-        return []  # a wrong annotation shows when the workload is made
+        return []  # an invalid annotation is reported when the workload is created
 
     # The status
 

@@ -34,7 +34,7 @@ class CronJob(JobKind):
         BatchJob().fill_in(mapping_at(job, "spec", "jobTemplate"))
         labels = dig(job, "spec", "jobTemplate", "metadata", "labels") or {}
         if keys.QUEUE_NAME in labels:
-            # They wait for admission from their first moment, whatever else looks after the namespace.
+            # They need admission from the start, even in namespaces that are not managed.
             job["spec"]["jobTemplate"]["spec"]["suspend"] = True
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:

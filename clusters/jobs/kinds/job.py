@@ -84,7 +84,7 @@ class BatchJob(JobKind):
     # Start and stop
 
     def is_suspended(self, job: JsonObject) -> bool:
-        # A stop that is under way counts as running: its template is not restored yet.
+        # A job that is stopping counts as running: its template is not restored yet.
         return super().is_suspended(job) and annotations_of(job).get(keys.STOPPING) != "true"
 
     def start(self, job: JsonObject, infos: Sequence[PodSetInfo], context: JobContext) -> None:
@@ -117,7 +117,7 @@ class BatchJob(JobKind):
             spec["completions"] = count
 
     def is_stopped(self, job: JsonObject) -> bool:
-        # Until its controller has seen the suspension it may make another pod.
+        # Until the Job controller has seen the suspension, it may create another pod.
         return super().is_stopped(job) and not integer_at(job, "status", "terminating") and is_true(job, "Suspended")
 
     def status_before_change(self, job: JsonObject) -> JsonObject | None:

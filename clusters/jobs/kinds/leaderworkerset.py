@@ -142,7 +142,7 @@ class LeaderWorkerSet(ServingKind):
             if labels_of(pod).get(_NAME_LABEL) == name:
                 owner = controller_of(pod) or {}
                 if owner.get("uid") == uid_of(job) and _mark_pod(pod, job):
-                    store.write(pod)  # its operator makes pods without StatefulSets
+                    store.write(pod)  # its operator creates pods without StatefulSets
                 elif owner.get("uid") != uid_of(job):
                     self._reconcile_pod(pod, job, stateful_sets.get(owner.get("name", "")), store)
 

@@ -62,7 +62,7 @@ class Pod(JobKind):
     pod_template_path = ""
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        return []  # nothing is merged: a pod is taken, or made, with what it needs
+        return []  # the pod itself already has what it needs
 
     def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
         return [(MAIN, job)]

@@ -247,7 +247,7 @@ def _mark_pod(pod: JsonObject, context: JobContext, store: ObjectStore) -> None:
     if not queue_name_of(job) and not context.settings.manage_jobs_without_queue_name:
         return
     queue = queue_name_of(job)
-    if group_name_of(pod) == workload_name:  # a member follows the set's queue, and nothing else
+    if group_name_of(pod) == workload_name:  # members follow only the set's queue
         if queue and labels_of(pod).get(keys.QUEUE_NAME) != queue:
             set_label(pod, keys.QUEUE_NAME, queue)
             store.write(pod)

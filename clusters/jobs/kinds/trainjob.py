@@ -76,7 +76,7 @@ class TrainJob(JobKind):
     kept_texts = frozenset({"message"})
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        return []  # the runtime has them
+        return []  # the training runtime has them
 
     def run_sites(self, job: JsonObject, context: JobContext) -> list[TemplateSite]:
         return JobSet().sites(_jobset_of(job, context))

@@ -20,7 +20,7 @@ from clusters.jobs.scenario import integrate
 
 class Command(BaseCommand):
     help = "Run scenarios of jobs through the webhooks and controllers of their kinds, and write what becomes of them."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the input and output files."""

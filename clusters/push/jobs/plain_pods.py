@@ -89,7 +89,7 @@ class PlainPods:
             parts = client.list(JOB_KINDS[kind.part_kind].resource, row.namespace, label_selector=selector).items
         if kind.group_label:
             selector += f",{kind.group_label}={row.annotations.get(keys.COMPONENT_INDEX, '')}"
-        # Anyone can write a label, and the pass lets pods run that no StatefulSet is known to make.
+        # Anyone can set a label, and the pass would let pods run that no known StatefulSet creates.
         makers = {uid_of(each) for each in (there, *parts)}
         listed = client.list(PODS, row.namespace, label_selector=selector).items
         pods = [pod for pod in listed if (controller_of(pod) or {}).get("uid") in makers]

@@ -120,7 +120,7 @@ class SuspendableJobs:
 
     def _look(self, source: JobSource, row: Workload, there: JsonObject | None) -> Changes:
         job = row.job
-        assert job is not None  # by its caller
+        assert job is not None  # the caller has checked this
         workloads = self._workloads[job.pk]
         shown = there if there is not None else _not_there_yet(source)
         return look_at(source.kind, shown, job, workloads, self._context, partial(self._place, source, workloads))

@@ -100,7 +100,7 @@ class ServedObjects:
             if settled.overwrites:
                 tell_of_overwriting(self._client, self._served[kind.name], entry, row, self._now)
             self._write(kind, entry, row, attempt)
-        # else the watcher has the row follow
+        # otherwise the watcher updates the row
 
     def _write(self, kind: Kind, entry: ServedObject, row: Row | None, attempt: int) -> None:
         resource = self._served[kind.name]
@@ -202,7 +202,7 @@ class ServedObjects:
             note(entry, read_object(kind, live, resource.api_version.rpartition("/")[2]))
         obj = Side(entry.content, entry.edited_at or self._now)
         if settle(entry.agreed, row.side, obj).step is Step.FOLLOW:
-            entry.resource_version = ""  # news for the watcher, which has the row follow
+            entry.resource_version = ""  # the watcher reads the change and updates the row
         return entry.keep()
 
     @staticmethod
@@ -217,7 +217,7 @@ class ServedObjects:
 
     def _tell_statuses(self, kind: Kind) -> None:
         recent = self._now - timedelta(seconds=STATUS_SECONDS)
-        # One without a version has changed: the watcher has the row follow first.
+        # An object without a stored version has changed: the watcher updates the row first.
         there = entries(self._cluster, kind.name).exclude(uid="").exclude(resource_version="").filter(deleting=False)
         due = {entry.key: entry for entry in there.filter(Q(status_told_at=None) | Q(status_told_at__lte=recent))}
         rows = [row.row for row in read_rows(self._cluster, kind, due.keys()).values()] if due else []
@@ -236,7 +236,7 @@ class ServedObjects:
                 entry.deleting = True  # nothing more to write; the watcher deletes the row
                 entry.keep()
                 return
-            if not refusal.conflict:  # else the watcher reads the change first
+            if not refusal.conflict:  # otherwise the watcher reads the change first
                 _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
             ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
             return

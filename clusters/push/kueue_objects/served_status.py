@@ -73,8 +73,8 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
         stored = client.patch(resource, entry.namespace, entry.name, patch, subresource="status")
     entry.resource_version = str(stored["metadata"]["resourceVersion"])
     left = {key: value for key, value in (stored.get("status") or {}).items() if key not in keys.values()}
-    # As we wrote it: the server may spell a value in another way, and a value that it refuses is not tried again
-    # before it changes.
+    # Compare with the value that we wrote: the server may spell it differently, and a refused value is not sent again
+    # until it changes.
     entry.status = {**left, **wanted, **_with_others_conditions(stored.get("status") or {}, wanted)}
     return True
 

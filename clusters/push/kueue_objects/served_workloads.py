@@ -76,8 +76,8 @@ class ServedWorkloads:
             names = {key.rpartition("/")[2] for key in keys}
             found = ServedObject.objects.filter(cluster=self._cluster, kind=KIND, name__in=names)
             known = {entry.key: entry for entry in found}
-            # The entries are read first: a change that is taken in between then meets an older version, and is not
-            # overwritten with a row from before.
+            # Read the entries first: a change that arrives in between then meets an older version and is not
+            # overwritten with an outdated row.
             rows = workload_rows(self._cluster, keys)
             for key, row in rows.items():
                 namespace, name = row.row.namespace, row.row.name
@@ -117,7 +117,7 @@ class ServedWorkloads:
             return
         settled = settle(entry.agreed, row.side, Side(entry.content, entry.edited_at or self._now))
         if settled.step is Step.FOLLOW:
-            return  # the watcher's
+            return  # the watcher handles it
         if settled.step is Step.TELL:
             self._tell_spec(entry, row)
         if entry.uid and not entry.deleting and not _is_to_be_evicted(row.row):
@@ -256,7 +256,7 @@ class ServedWorkloads:
             metadata = {"finalizers": left, "resourceVersion": live["metadata"]["resourceVersion"]}
             stored = self._client.patch(self._resource, entry.namespace, entry.name, {"metadata": metadata})
             if live["metadata"]["resourceVersion"] == entry.resource_version:
-                entry.resource_version = stored["metadata"]["resourceVersion"]  # else the watcher reads the change
+                entry.resource_version = stored["metadata"]["resourceVersion"]  # otherwise the watcher reads the change
         entry.held = False
         return live
 

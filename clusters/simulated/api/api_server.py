@@ -289,7 +289,7 @@ def _object(request: Request) -> JsonObject:
 
 def _writer(request: Request, subresource: str) -> Writer:
     manager = request.query.get("fieldManager") or request.user_agent.partition("/")[0] or "unknown"
-    # There are no accounts here: a client is identified by its program's name.
+    # The simulated cluster has no accounts: a client is identified by its program's name.
     user = request.user_agent.partition("/")[0] or "system:anonymous"
     return Writer(manager, subresource, is_dry_run(request.query), user)
 

@@ -204,7 +204,7 @@ def without(item: JsonObject, paths: Iterable[Path]) -> JsonObject:
     entries: set[Path] = set()
     for path in sorted(paths, key=len):
         if any(path[:length] in entries for length in range(1, len(path))):
-            continue  # its list entry has gone as a whole
+            continue  # the whole list entry has been removed
         if path[-1][0] == "k":
             entries.add(path)
         result = _removed(result, path, "")

@@ -271,7 +271,7 @@ class WatchStream:
                     await asyncio.sleep(self._cluster.chaos.delay_seconds)
                     yield event * self._cluster.chaos.copies(self._random)
             if not changes:
-                # Everything up to the store's version has been sent, also what other kinds' changes have counted.
+                # Everything up to the store's version has been sent, including changes of other kinds.
                 self._cursor = max(self._cursor, version)
                 if not await _wait(self.wake, min(_BOOKMARK_SECONDS, end - loop.time())):
                     yield self._bookmark() if self._watch.bookmarks else b""

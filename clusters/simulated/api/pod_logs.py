@@ -81,7 +81,7 @@ class PodLogs:
         state = _state(pod, container)
         ended = state.get("terminated")
         began = parse_rfc3339((ended or state["running"])["startedAt"])
-        # Kubernetes keeps whole seconds: all of the last one may have been printed in.
+        # Kubernetes keeps whole seconds, so read the lines of the last second again.
         until = parse_rfc3339(ended["finishedAt"]) + 1.0 if ended else self._environment.now()
         lines = list(self._printed(pod, container, began, until))[:_MAX_LINES]
         if ended:

@@ -41,7 +41,7 @@ def _validate_container(kind: str, name: str, path: str, container: JsonObject, 
 
 
 def _validate_token(kind: str, name: str, path: str, value: object, supported: tuple[str, ...]) -> None:
-    if value is None or value == "":  # as good as left out
+    if value is None or value == "":  # equivalent to an omitted field
         return
     if not isinstance(value, str):
         raise bad_request(f"cannot unmarshal {json.dumps(value)} into {path} of type string")

@@ -163,7 +163,7 @@ class NodeUsage:
         counted = node_of(pod) == name_of(node)
         for resource, amount in sorted(requests_of(pod).items()):
             if resource not in allocatable:
-                # The kubelet passes over extended resources that its node does not have; the scheduler does not.
+                # The kubelet ignores extended resources that its node does not have; the scheduler does not.
                 if counted or resource in _UNLIMITED_WHEN_ABSENT:
                     continue
                 return resource

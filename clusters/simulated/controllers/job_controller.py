@@ -41,7 +41,7 @@ class JobController:
             self._untrack([pod for pod in self._environment.store.items("pods", namespace) if _was_of(pod, name)])
             return None
         if job["spec"].get("managedBy") not in (None, "", OWN_NAME):
-            return None  # another controller's, in another cluster for example
+            return None  # the object of another controller, such as one in another cluster
         pods = [pod for plural, pod in self._environment.store.owned_by(uid_of(job), "pods")]
         pods.sort(key=name_of)
         if is_deleting(job):
@@ -154,7 +154,7 @@ class JobController:
         elif status["succeeded"]:
             wanted = 0
         if len(active) > wanted:
-            # What the controller itself takes back is no failure: it is let go of before it is deleted.
+            # A pod that the controller removes itself is not a failure: it is released before it is deleted.
             surplus = _to_remove(job, active, len(active) - wanted)
             for pod in surplus:
                 self._let_go(pod)

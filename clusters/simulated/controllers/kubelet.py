@@ -36,7 +36,7 @@ class Kubelet:
         self._environment = environment
         self._usage = usage
         self._plugin = plugin
-        # Kubernetes keeps whole seconds; scaled time needs finer ones. After a restart the stored ones serve.
+        # Kubernetes keeps whole seconds, but scaled time needs fractions. After a restart, use the stored times.
         self._exact: dict[tuple[str, str], float] = {}
 
     def reconcile(self, namespace: str, name: str) -> float | None:

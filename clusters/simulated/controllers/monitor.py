@@ -89,7 +89,7 @@ class Monitors:
         try:
             entries = device_entries(text)
         except AllocationFailed:
-            return  # the monitor knows only what the plugin could read
+            return  # the monitor knows only the devices that the plugin could read
         first = len(pod["spec"].get("initContainers") or ())
         for container, devices in zip(pod["spec"]["containers"], entries[first:], strict=False):
             for number, (uuid, _, memory_mib, cores_percent) in enumerate(devices):

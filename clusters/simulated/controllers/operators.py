@@ -75,7 +75,7 @@ class OperatedJobController:
         try:
             sites = self._rules.run_sites(content, self._context)
         except JobError:
-            return None  # what it refers to is not there yet
+            return None  # an object that it refers to does not exist yet
         suspended = self._rules.is_suspended(job)
         ended = self._rules.outcome(job).finished
         pods = self._pods(job)

@@ -93,7 +93,7 @@ def usage(request: Request) -> Report:
         ),
         places=places,
     )
-    # A quota is in no currency: rows that stand apart by theirs would each have all of it.
+    # A quota has no currency: rows that are separated by currency would each contain all of it.
     has_quota = {*by} - {CLUSTER} == {"cluster_queue", "flavor"} and (CLUSTER in by or len(currencies) < 2)
     quota = _quota_hours(request, by) if has_quota else None
     found: list[list[Cell]] = []

@@ -55,7 +55,7 @@ def _kinds(action: str, reason: str, waited: float | None) -> list[tuple[Count, 
     if action == DecisionKind.EVICT:
         return [] if reason == EvictionReason.PREEMPTED else [(Count.EVICTED, reason)]
     if waited is None:
-        return []  # a second look at a workload that holds its quota already
+        return []  # a second pass over a workload that already holds quota
     return [(Count.STARTED, ""), (Count.WAIT, str(bucket_of(waited)))]
 
 

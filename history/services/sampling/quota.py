@@ -33,7 +33,7 @@ def gather_quota(cluster_id: int, places: Places, found: Gathered) -> None:
         above = places.above[queue]
         for ancestor in above:
             _add(found.quota[_key(Scope.COHORT, ancestor, cell)], entry, _guaranteed(cell))
-        # A cohort's quota comes below, without what its queues keep for themselves.
+        # A cohort's quota is added below, without the part that its queues do not lend.
         own = _guaranteed(cell) if above else cell["nominal"]
         _add(found.quota[_key(Scope.CLUSTER, "", cell)], entry, own)
     for name, cohort in places.cohorts.items():

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     """Judge estimates of starts, and two rivals, on a trace."""
 
     help = "Replay a trace, estimate each start from what is known at its moment, and print the accuracy as JSON."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("trace", type=Path, help="pod list of the openb trace, CSV")

@@ -41,7 +41,7 @@ class Command(BaseCommand):
     """Answer recorded or written scenarios."""
 
     help = "Answer scenarios of other schedulers (Slurm and others) by the rules that queues may ask for."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("family", choices=sorted(FAMILIES))

@@ -43,7 +43,7 @@ class GroupPod:
     @property
     def group(self) -> PodGroupMember:
         """The group fields of its manifest."""
-        assert self.submitted.spec.group is not None  # set for every GroupPod
+        assert self.submitted.spec.group is not None  # every GroupPod has it
         return self.submitted.spec.group
 
     @property
@@ -160,7 +160,7 @@ class _Checks:
         if plan.group is not None and not self._group_is_open(plan.group):
             return
         if self._found and (plan.group is None or is_followed(plan.group, plan.members)):
-            return  # the watcher composes their workload by Kueue's controller, which waits for pods that fit
+            return  # the watcher composes their workload with Kueue's controller, which waits for pods that fit
         self._check_facts()
         if not self._holds:
             self._check_copied_keys()

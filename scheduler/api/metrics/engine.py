@@ -16,7 +16,7 @@ from accounts.models import AuditFinding, Cluster
 from scheduler.live.published import leads
 from scheduler.models import Lease
 
-# In seconds: the oldest note that no batch has seen, and the oldest decision that the cluster has not heard of.
+# In seconds: the age of the oldest note that no batch has read, and of the oldest decision that was not pushed.
 _LAGS: Final = """
     SELECT cluster.name,
         coalesce((
@@ -76,7 +76,8 @@ def _roles() -> Iterator[Metric]:
     )
     clusters = list(Cluster.objects.order_by("name").values_list("name", flat=True))
     for found in role_health(clusters, time.time()):
-        for cluster in [found.cluster] if found.cluster else clusters:  # one without a cluster serves all of them
+        # A process without a cluster serves all clusters.
+        for cluster in [found.cluster] if found.cluster else clusters:
             alive.add_metric([cluster, found.role], found.alive)
     yield alive
 

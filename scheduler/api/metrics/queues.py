@@ -175,7 +175,8 @@ def _past_usage(facts: QueueFacts) -> Metric:
         for key, value in found["fair_sharing"].items():
             namespace, _, name = key.partition("/")
             labels = [cluster, name, namespace, led_to.get((cluster, key), "")]
-            family.add_metric(labels, math.nan if value is None else value)  # JSON has no infinity: a queue of weight 0
+            # JSON has no infinity, the share of a queue of weight 0.
+            family.add_metric(labels, math.nan if value is None else value)
     return family
 
 

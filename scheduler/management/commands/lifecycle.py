@@ -30,7 +30,7 @@ class Command(BaseCommand):
     """Play recorded or written lives."""
 
     help = "Play the lives of single workloads outside the scheduling cycle and write snapshots of them."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("input", type=Path, help="lives, JSON, gzip if the name ends in .gz")

@@ -37,7 +37,7 @@ from scheduling.simulator.scenario import read_resource_quota
 
 class Command(BaseCommand):
     help = "Place the pods of recorded scenarios, one after another, as HAMi's scheduler would."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")

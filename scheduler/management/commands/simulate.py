@@ -28,7 +28,7 @@ class Command(BaseCommand):
     """Simulate recorded or written scenarios."""
 
     help = "Run scenarios of queues and workloads on a virtual cluster and write the scheduler's decisions."
-    requires_system_checks: list[str] = []  # needs neither database nor network
+    requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")

@@ -442,7 +442,7 @@ def _cost(name: str, given: list[Any]) -> int:
     """The steps of a function beside the part of the expression that it is."""
     texts = [each for each in given if isinstance(each, str)]
     if name == "contains" and len(texts) == 2:
-        # A search may begin anew at each character, and look at some of the part each time.
+        # A search may restart at each character, and examine some of the text each time.
         return len(texts[0]) * (1 + min(len(texts[1]), 128)) // (4 * _CHARACTERS_PER_STEP)
     if name == "matches" and len(texts) == 2:
         return _cost_of_match(*texts)

@@ -184,7 +184,7 @@ class Evaluations:
             self.spend(namespace, len(selector) // _CHARACTERS_PER_STEP)
             results = self._results[selector] = _Results()
         if self._devices.get(device.id) is not device:
-            return compile_selector(selector)(variables(device))  # one that shares its name with another
+            return compile_selector(selector)(variables(device))  # a container that shares its name with another
         found = results.by_device.get(device.id)
         if found is None:
             if namespace is not None and results.steps > self._max_steps:

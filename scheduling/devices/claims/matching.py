@@ -37,7 +37,7 @@ def _by_domain(driver: str, found: Mapping[str, Any], read: Any) -> Domains:
         try:
             domains.setdefault(domain or driver, {})[identifier] = read(value or {})
         except CelError:
-            continue  # not a quantity or version: the selector finds no such key
+            continue  # neither a quantity nor a version: the selector finds no such key
     return domains
 
 

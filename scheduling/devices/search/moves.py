@@ -181,7 +181,7 @@ class MovePlanner:
         target = self.fleet.place([here], without=names)
         if not isinstance(target, Placement):
             return False
-        self.fleet.reserve(_TARGET, target)  # beside the pods to be moved, so that none moves there
+        self.fleet.reserve(_TARGET, target)  # next to the pods to be moved, so that no pod moves there
         steps: list[_Step] = []
         for name in names:
             move = self._move(name)
