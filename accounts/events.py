@@ -80,7 +80,7 @@ def wake_taken(task: str, cluster: str) -> None:
     try:
         redis_client().delete(_key(task, cluster))
     except RedisError as error:
-        _log.warning("A wake-up stays marked as on its way for %d ms: %s", _COLLAPSE_MILLISECONDS, error)
+        _log.warning("A wake-up stays marked as pending for %d ms: %s", _COLLAPSE_MILLISECONDS, error)
 
 
 def _key(task: str, cluster: str) -> str:
@@ -107,7 +107,7 @@ class _Broker:
                 current_app.send_task(task, kwargs=dict(kwargs), queue=queue, retry=False, expires=expires)
         except (RedisError, OperationalError, OSError) as error:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            _log.warning("%s is not sent, the next tick will do: %s %s", task, dict(kwargs), error)
+            _log.warning("%s could not be sent; the next tick repeats it: %s %s", task, dict(kwargs), error)
 
 
 _broker = _Broker()

@@ -80,7 +80,7 @@ def touch_heartbeat(role: Role, cluster: str = "") -> None:
     try:
         redis_client().hset(_SEEN, f"{role}/{cluster}", repr(time.time()))
     except RedisError as error:
-        _log.warning("The heartbeat of %s is not seen: %s", role, error)
+        _log.warning("The heartbeat of %s could not be read: %s", role, error)
 
 
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
@@ -120,7 +120,7 @@ def _seen() -> dict[tuple[Role, str], float]:
     try:
         found: Any = redis_client().hgetall(_SEEN)
     except RedisError as error:
-        _log.warning("Which processes live is not known: %s", error)
+        _log.warning("The processes' heartbeats could not be read: %s", error)
         return {}
     places = {key.decode().partition("/")[::2]: float(at) for key, at in found.items()}
     return {(Role(role), cluster): at for (role, cluster), at in places.items() if role in _ROLES}

@@ -34,7 +34,7 @@ def wait_until_migrated(sleep: Callable[[float], None] = time.sleep) -> None:
 
     while missing := patiently(missing_migrations, pause):
         _log.error(
-            "The database lacks %d migrations of this release, %s the first: waiting for manage.py migrate.",
+            "The database lacks %d migrations of this release, the first is %s: waiting for manage.py migrate.",
             len(missing), missing[0],
         )  # fmt: skip
         connection.close()

@@ -34,6 +34,6 @@ def patiently(ask: Callable[[], T], sleep: Callable[[float], None] = time.sleep)
         except (OperationalError, psycopg.OperationalError) as error:
             if not is_database_away(error):
                 raise
-            _log.warning("The database does not answer; asked again in %g s: %s", pause, " ".join(str(error).split()))
+            _log.warning("The database does not answer; retrying in %g s: %s", pause, " ".join(str(error).split()))
         sleep(pause)
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)

@@ -167,8 +167,8 @@ def connect(
     if failure is not None:
         raise failure
     raise AddressNotAllowed(
-        f"{host} is {', '.join(refusals) or 'no address'}: kueueweb sends nothing there. An operator of kueueweb lists "
-        "the networks that it may send to in OUTGOING_NETWORKS."
+        f"{host} is {', '.join(refusals) or 'no address'}: kueueweb sends no requests there. An operator "
+        "of kueueweb can allow networks with OUTGOING_NETWORKS."
     )
 
 

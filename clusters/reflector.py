@@ -116,5 +116,7 @@ class Reflector:
         wait = min(max(_FIRST_WAIT_SECONDS * 2**self._failures, error.retry_after), _MAX_WAIT_SECONDS)
         self._failures += 1
         if not error.expired:
-            _log.warning("Following %s of %s: %s; again in %.1f s", self.kind.plural, self._client.server, error, wait)
+            _log.warning(
+                "Watching %s of %s failed: %s; retrying in %.1f s", self.kind.plural, self._client.server, error, wait
+            )
         self._stopped.wait(wait)

@@ -72,7 +72,7 @@ def _give_way(name: str) -> None:
             if mine:
                 release(cluster, writing_client_for(cluster), identity())
     except ClusterError as error:
-        _log.warning("Cluster %s: Kueue's lease is given back later: %s", name, error)
+        _log.warning("Cluster %s: returning Kueue's lease is delayed: %s", name, error)
 
 
 @shared_task(name=RELEASE_TASK, ignore_result=True)

@@ -28,7 +28,7 @@ def _print_refused_setting(message: str, *, as_json: bool) -> None:
     """Print a value that no process starts with as the one finding: without settings nothing else can be asked."""
     from kueueweb.checkup import finding
 
-    found = [finding.fail("settings", message, "Set the variable that it names (docs/operations.md).")]
+    found = [finding.fail("settings", message, "Set the variable named in the message (docs/operations.md).")]
     sys.stdout.write((finding.as_json if as_json else finding.as_lines)(found) + "\n")
 
 

@@ -112,7 +112,7 @@ class BeatScheduler(Scheduler):
         try:
             chores = self._chores.due()
         except DatabaseError as error:
-            _log.warning("No housekeeping is sent, the next turn of beat will do: %s", error)
+            _log.warning("Housekeeping could not be sent; beat's next turn repeats it: %s", error)
             return
         for task, seconds in chores.items():
             request_chore(task, seconds)

@@ -99,7 +99,7 @@ def cluster_accounts(name: str, default: str = "") -> list[str]:
     found = words(name, default)
     for each in found:
         if not _ACCOUNT.fullmatch(each):
-            raise _bad(name, each, "accounts of ours, such as system:serviceaccount:kueueweb:kueueweb-push")
+            raise _bad(name, each, "service accounts of kueueweb, such as system:serviceaccount:kueueweb:kueueweb-push")
     return found
 
 
@@ -136,9 +136,9 @@ def secret(name: str, *, lenient: bool = False) -> str:
     weak = len(value) < _MIN_SECRET_LENGTH or len(set(value)) < _MIN_SECRET_CHARACTERS
     if value and not lenient and (weak or _PLACEHOLDER.search(value)):
         raise ImproperlyConfigured(
-            f"The environment variable {name} is a placeholder, or easy to guess: it should be a random text of at "
-            f"least {_MIN_SECRET_LENGTH} characters. "
-            "python3 -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
+            f"The environment variable {name} is a placeholder or easy to guess: it must be a random text of "
+            f"at least {_MIN_SECRET_LENGTH} characters. python3 -c 'import secrets; "
+            "print(secrets.token_urlsafe(48))' creates one."
         )
     return value
 
@@ -176,7 +176,7 @@ def check_oidc(
     if not issuer and (client_id or group_roles):
         raise ImproperlyConfigured("OIDC_CLIENT_ID or OIDC_GROUP_ROLES is set, but OIDC_ISSUER is not.")
     if issuer and "openid" not in scopes:
-        raise _bad("OIDC_SCOPES", ",".join(scopes), "a list with openid in it")
+        raise _bad("OIDC_SCOPES", ",".join(scopes), "a list that contains openid")
     if not issuer and not local_login:
         raise ImproperlyConfigured("LOCAL_LOGIN is false and OIDC_ISSUER is not set: no user could log in.")
 
@@ -271,4 +271,4 @@ def _redacted(url: str) -> str:
 
 
 def _bad(name: str, value: str, wanted: str) -> ImproperlyConfigured:
-    return ImproperlyConfigured(f"The environment variable {name} is {value!r}, but should be {wanted}.")
+    return ImproperlyConfigured(f"The environment variable {name} is {value!r}, but must be {wanted}.")

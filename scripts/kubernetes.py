@@ -72,7 +72,7 @@ OPERATORS = (
 def main(target: Path, *, operators: bool) -> None:
     """Build what is missing in the folder."""
     if shutil.which("go") is None:
-        sys.exit("Go is not installed: a Kubernetes control plane is built from its source with it.")
+        sys.exit("Go is not installed; it is needed to build a Kubernetes control plane from source.")
     target.mkdir(parents=True, exist_ok=True)
     for source in (*SOURCES, *(OPERATORS if operators else ())):
         build_missing(source, target)

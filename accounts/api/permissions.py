@@ -52,9 +52,9 @@ def _names(asked: str, *, several: bool) -> Sequence[str] | None:
     """Return the names of the clusters in the request; None stands for all of them."""
     names = asked.split(SEPARATOR)
     if not several and (asked == EVERY_CLUSTER or len(names) > 1):
-        raise ValidationError({"cluster": f"Invalid value: {asked!r}: this address is of one cluster: name one."})
+        raise ValidationError({"cluster": f"Invalid value: {asked!r}: this address serves one cluster: name one."})
     if len(names) > 1 and not all(names):
-        raise ValidationError({"cluster": f"Required value: a name is empty in {asked!r}."})
+        raise ValidationError({"cluster": f"Required value: {asked!r} contains an empty name."})
     if len(set(names)) < len(names):
         raise ValidationError({"cluster": f"Duplicate value: {asked!r} names a cluster twice."})
     return None if asked == EVERY_CLUSTER else names

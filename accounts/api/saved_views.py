@@ -50,7 +50,7 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
     def validate_search(self, value: Mapping[str, str]) -> Mapping[str, str]:
         """Limit the length of the query."""
         if len(value) > MAX_PARAMETERS:
-            raise ValidationError(f"Too many: {len(value)} parameters, and {MAX_PARAMETERS} are the most.")
+            raise ValidationError(f"Too many: {len(value)} parameters; at most {MAX_PARAMETERS} are allowed.")
         if any(not name or len(name) > 63 for name in value):
             raise ValidationError("The name of a parameter must have 1 to 63 characters.")
         return value

@@ -161,7 +161,7 @@ class PasswordView(APIView):
         """Return the user with the name and password in the body. Raises InvalidCredentials."""
         if not settings.LOCAL_LOGIN:
             raise NotPermitted(
-                "Local accounts are switched off. Log in by the provider, on the login page or with `kueueweb login`."
+                "Local accounts are disabled. Log in with the provider, on the login page or with `kueueweb login`."
             )
         credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)

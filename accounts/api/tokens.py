@@ -91,9 +91,7 @@ def created(token: dict[str, Any], address: str) -> Response:
 def require_whole(request: Request) -> None:
     """Raises NotPermitted for a token that may not do all that its user may: it makes and revokes no others."""
     if not scope_of(request.user).is_whole:
-        raise NotPermitted(
-            "This token is limited: tokens are made and revoked by a login, or by a token without limits."
-        )
+        raise NotPermitted("This token is limited. To create or revoke tokens, log in or use a token without limits.")
 
 
 class TokenSerializer(serializers.Serializer[Any]):

@@ -33,8 +33,8 @@ DISPATCHERS: Final = (
     "kueue.x-k8s.io/multikueue-dispatcher-all-at-once", "kueue.x-k8s.io/multikueue-dispatcher-incremental",
 )  # fmt: skip
 _MULTIKUEUE_WITHOUT: Final[Mapping[str, str]] = {
-    "externalFrameworks": "jobs of kinds that are not known here are not sent to other clusters",
-    "clusterProfile": "a clusterProfileRef names a cluster that is known here",
+    "externalFrameworks": "jobs of unknown kinds are not sent to other clusters",
+    "clusterProfile": "a clusterProfileRef must name a registered cluster",
 }
 
 
@@ -100,7 +100,7 @@ def _read_feature_gates(top: FieldReader) -> None:
             gates.error(name, f"requires {above}, which is off", f"Switch {above} on as well.", MistakeReason.REQUIRED)
         elif above_is_on and not gate.allows(on=on):
             word, other = ("true", "false") if on else ("false", "true")
-            rule = f"Unsupported value: {word}: what it switches is always {'off' if on else 'on'} here"
+            rule = f"Unsupported value: {word}: the feature is always {'off' if on else 'on'} here"
             gates.error(name, rule, f"Write {other}, or remove it.", MistakeReason.NOT_SUPPORTED)
 
 
@@ -220,7 +220,7 @@ def _read_multikueue(top: FieldReader) -> None:
         block.error(
             "dispatcherName",
             f"unsupported value: supported values: {', '.join(DISPATCHERS)}",
-            "Leave it out for the first of them.",
+            "Leave it out to use the first of them.",
             MistakeReason.NOT_SUPPORTED,
         )
     incremental = block.fields("incrementalDispatcherConfig")

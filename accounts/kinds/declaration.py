@@ -81,7 +81,7 @@ class Field:
     @property
     def _annotated(self) -> AnnotationType:
         if not isinstance(self.type, AnnotationType):
-            raise TypeError(f"{self.name}: no annotation can state a {type(self.type).__name__}.")
+            raise TypeError(f"{self.name}: a {type(self.type).__name__} cannot be written as an annotation.")
         return self.type
 
     def refuses(self, old: Any, new: Any) -> bool:
@@ -349,7 +349,7 @@ class Kind(ManifestKind):
     def core_value(self, row: Any) -> Any:
         """Return a row as the value that the scheduling rules use."""
         if self.core is None:
-            raise TypeError(f"the rules do not know the kind {self.name}")
+            raise TypeError(f"the scheduling model has no kind {self.name}")
         known: dict[str, Any] = {}
         for found in self.fields:
             if found.core is None:

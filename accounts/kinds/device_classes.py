@@ -66,8 +66,8 @@ def _read_sources(item: FieldReader, *, counts: bool) -> list[str]:
             source.ignore("capacity")
             source.error(
                 "capacity",
-                "capacity sources require KueueDRAIntegrationConsumableCapacity, which is not offered here",
-                "Count devices, or a counter.",
+                "capacity sources require KueueDRAIntegrationConsumableCapacity, which is not supported here",
+                "Set either `devices` or `counters`.",
                 MistakeReason.NOT_SUPPORTED,
             )
         if counter is None:
@@ -77,7 +77,7 @@ def _read_sources(item: FieldReader, *, counts: bool) -> list[str]:
             continue
         if not counts:
             rule = f"counter sources require the feature gate {COUNTERS_INTEGRATED}, which is off"
-            source.error("counter", rule, "Switch it on, or count devices.", MistakeReason.FORBIDDEN)
+            source.error("counter", rule, "Enable it, or count devices.", MistakeReason.FORBIDDEN)
         counters.append(counter.text("name", required=True, syntax=dns_label))
         counter.text("driver", required=True, max_length=_MAX_DRIVER, syntax=dns_subdomain)
         selector = counter.required_fields("deviceSelector")

@@ -136,7 +136,7 @@ def _read_custom_labels(block: FieldReader) -> None:
     for kind, count in by_kind.items():
         if count > _MAX_BY_KIND[kind]:
             rule = f"must have at most {_MAX_BY_KIND[kind]} labels of sourceKind {kind}, has {count}"
-            block.error("customLabels", rule, f"Take out {count - _MAX_BY_KIND[kind]}.", MistakeReason.TOO_MANY)
+            block.error("customLabels", rule, f"Remove {count - _MAX_BY_KIND[kind]}.", MistakeReason.TOO_MANY)
 
 
 def _label_name(text: str) -> str | None:

@@ -94,7 +94,7 @@ def read_process_settings(top: FieldReader, *, old: bool) -> None:
     top.mapping("health")
     _read_controller(top)
     if top.text("pprofBindAddress") not in _NO_PROFILES:
-        _refuse(top, "pprofBindAddress", "no process here serves Go's profiles", "Remove it.")
+        _refuse(top, "pprofBindAddress", "kueueweb does not serve Go profiles", "Remove it.")
     if old:
         top.ignore(*_OLD, "queueVisibility")
 
@@ -109,7 +109,12 @@ def _read_listeners(top: FieldReader) -> None:
         webhook.optional_integer("port", minimum=1, maximum=_MAX_PORT)
         webhook.text("host")
         if webhook.text("certDir"):
-            _refuse(webhook, "certDir", "files are named one by one", "Give --certificate and --key to the webhook.")
+            _refuse(
+                webhook,
+                "certDir",
+                "certificate files are given one by one",
+                "Pass --certificate and --key to the webhook.",
+            )
         webhook.close()
     visibility = top.fields("visibilityServer")
     if visibility is not None:
@@ -133,7 +138,12 @@ def _read_certificates(top: FieldReader) -> None:
     block.boolean("enable", default=True)
     for key, option in (("webhookServiceName", "--service"), ("webhookSecretName", "--secret")):
         if block.text(key):
-            _refuse(block, key, f"the webhook here has the name of {option}", f"Give it to {option}, and remove it.")
+            _refuse(
+                block,
+                key,
+                f"the option {option} sets the webhook's name",
+                f"Pass it with {option}, and remove it here.",
+            )
     block.close()
 
 
@@ -143,7 +153,7 @@ def _read_tls(top: FieldReader) -> None:
         return
     version = block.text("minVersion")
     if version and version not in _TLS_VERSIONS:
-        _refuse(block, "minVersion", f"supported are {', '.join(_TLS_VERSIONS)}", f"Use {_TLS_VERSIONS[0]}.")
+        _refuse(block, "minVersion", f"supported values: {', '.join(_TLS_VERSIONS)}", f"Use {_TLS_VERSIONS[0]}.")
     suites = block.texts("cipherSuites")
     if suites and version == _TLS_VERSIONS[1]:
         rule = f"must not be set together with minVersion {version}"
@@ -153,7 +163,7 @@ def _read_tls(top: FieldReader) -> None:
         known = ", ".join((*_CIPHERS, *_ALWAYS_OFFERED))
         _refuse(block, "cipherSuites", ", ".join(unknown), f"Supported: {known}.")
     if block.sequence("curvePreferences"):
-        _refuse(block, "curvePreferences", "the curves are the library's", "Remove it.")
+        _refuse(block, "curvePreferences", "the TLS library chooses the curves", "Remove it.")
     block.close()
 
 
@@ -163,7 +173,7 @@ def _read_connection(top: FieldReader) -> None:
         return
     qps = block.take("qps")
     if qps is not None and (isinstance(qps, bool) or not isinstance(qps, int | float)):
-        block.error("qps", "must be a number", "Write digits alone, without quotes.", MistakeReason.WRONG_TYPE)
+        block.error("qps", "must be a number", "Write digits only, without quotes.", MistakeReason.WRONG_TYPE)
     elif qps == 0:
         block.error("qps", "must not be 0", "Write a negative number for no limit, or remove it.")
     block.optional_integer("burst", minimum=1)
@@ -175,7 +185,9 @@ def _read_leader_election(top: FieldReader) -> None:
     if block is None:
         return
     if not block.boolean("leaderElect", default=True):
-        _refuse(block, "leaderElect", "one scheduler always leads, and others stand by", "Write true, or remove it.")
+        _refuse(
+            block, "leaderElect", "one scheduler always leads, and the others stand by", "Write true, or remove it."
+        )
 
 
 def _read_controller(top: FieldReader) -> None:

@@ -24,10 +24,15 @@ def _check(reading: Reading) -> None:
             "cohort", "Required value", "Name the cohort below which it may change queues.", MistakeReason.REQUIRED
         )
     if not of_tree and values["cohort"]:
-        reading.error("cohort", f"only a {Role.QUEUE_ADMIN} has a cohort", "Leave it out.", MistakeReason.FORBIDDEN)
+        reading.error(
+            "cohort", f"only a {Role.QUEUE_ADMIN} can have a cohort", "Leave it out.", MistakeReason.FORBIDDEN
+        )
     if of_tree and values["namespace"]:
         reading.error(
-            "namespace", f"a {Role.QUEUE_ADMIN} has a cohort, not a namespace", "Leave it out.", MistakeReason.FORBIDDEN
+            "namespace",
+            f"a {Role.QUEUE_ADMIN} has a cohort instead of a namespace",
+            "Leave it out.",
+            MistakeReason.FORBIDDEN,
         )
 
 

@@ -260,7 +260,7 @@ def read_quantities(holder: FieldReader, key: str) -> dict[str, str]:
     for name in listed.content:
         broken = qualified_name(name)
         if broken:
-            listed.error(name, f"as a resource name {broken}")
+            listed.error(name, f"is a resource name: {broken}")
         elif listed.quantity(name) is not None:
             found[name] = str(listed.content[name])
         elif not listed.has(name):

@@ -122,7 +122,7 @@ class Access:
             return
         where = f" in namespace {namespace}" if namespace else ""
         raise NotPermitted(
-            f"{self.username or 'You'} may not {verb} a {kind}{where}: it needs {self._missing(verb, kind)}."
+            f"{self.username or 'You'} may not {verb} a {kind}{where}: this requires {self._missing(verb, kind)}."
         )
 
     def _may_view(self, kind: str, namespace: str) -> bool:

@@ -37,8 +37,8 @@ class UnknownCredentials(ValueError):
 
     def __init__(self, place: int, url: str) -> None:
         super().__init__(
-            f"Invalid value: {url!r}: *** stands for credentials that are stored, and there are none for this address. "
-            "Write them out."
+            f"Invalid value: {url!r}: *** stands for stored credentials, and none are stored for this "
+            "address. Write them out."
         )
         self.place = place
 
@@ -55,8 +55,8 @@ def require_not_mirrored(cluster: Cluster) -> None:
     """Raise `MirroredFromCluster` if our rows only mirror the cluster."""
     if cluster.is_mirrored:
         raise MirroredFromCluster(
-            f"Cluster {cluster.name} is in mode {cluster.mode}: its objects are only shown here, and changed in the "
-            "cluster only. Change them there, for example with kubectl, or have a cluster admin set mode schedule."
+            f"Cluster {cluster.name} is in mode {cluster.mode}: its objects are read-only here. Change them "
+            "in the cluster, for example with kubectl, or have a cluster admin set mode schedule."
         )
 
 
@@ -91,8 +91,8 @@ def _check_handover(cluster: Cluster) -> None:
         return
     shown = "; ".join(lost[:_MAX_LOST]) + (f"; and {len(lost) - _MAX_LOST} more" if len(lost) > _MAX_LOST else "")
     raise Conflict(
-        f"The other scheduler would stop {len(lost)} jobs that were started here: {shown}. "
-        f"Run manage.py handover --cluster {cluster.name}, which writes their Workloads first."
+        f"The other scheduler would stop {len(lost)} jobs that kueueweb started: {shown}. Run manage.py "
+        f"handover --cluster {cluster.name}, which writes their Workloads first."
     )
 
 
@@ -184,9 +184,9 @@ def _check_version(cluster: Cluster, kind: str, key: str, read: ObjectMeta, cont
     now = _NOT_THERE if content is None else there["resourceVersion"]
     if read.resource_version in ("", now) or read.uid not in ("", there["uid"]):
         return
-    rule = "the object does not exist any more" if content is None else "the object has been modified"
+    rule = "the object no longer exists" if content is None else "the object has been modified"
     rule += f"; its resourceVersion is {now} now"
-    remedy = "Please apply your changes to the latest version and try again, or leave resourceVersion out."
+    remedy = "Please apply your changes to the latest version and try again, or omit resourceVersion."
     error = LocatedError(0, "metadata.resourceVersion", read.resource_version, rule, remedy, Conflict.reason)
     raise Conflict(f'Operation cannot be fulfilled on {kind} "{key}": {rule}. Nothing was stored. {remedy}', [error])
 

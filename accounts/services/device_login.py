@@ -100,7 +100,7 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
     key = _hashed(device_code)
     content = cache.get(f"device-{key}")
     if content is None:
-        raise ExpiredToken("The code has expired, or was used already. Log in again.")
+        raise ExpiredToken("The code has expired or has already been used. Log in again.")
     request = DeviceRequest(**content)
     if request.denied:
         raise AccessDenied("The login was refused in the browser.")
@@ -108,10 +108,10 @@ def fetch(device_code: str) -> tuple[User, DeviceRequest]:
         _require_patience(key)
         raise AuthorizationPending(f"{request.user_code} is not confirmed yet.")
     if not cache.delete(f"device-{key}"):
-        raise ExpiredToken("The code was used already. Log in again.")  # two requests at the same time
+        raise ExpiredToken("The code has already been used. Log in again.")  # two requests at the same time
     user = User.objects.filter(pk=request.user_id, is_active=True).first()
     if user is None:
-        raise AccessDenied("The account that confirmed it is switched off.")
+        raise AccessDenied("The account that confirmed the code is disabled.")
     return user, request
 
 
@@ -134,7 +134,7 @@ def _found(user_code: str) -> tuple[str, DeviceRequest]:
 
 
 def _unknown() -> NotFound:
-    return NotFound("No command line waits with this code. Codes end after ten minutes; log in again for a new one.")
+    return NotFound("No command line waits for this code. Codes expire after ten minutes; log in again for a new one.")
 
 
 def _store(key: str, request: DeviceRequest) -> None:

@@ -76,24 +76,24 @@ def _user_of(claims: Claims) -> User:
     identity = found.first()
     user = identity.user if identity else _create(claims)
     if not user.is_active:
-        raise LoginRefused(Refusal.DEACTIVATED, f"user {user.username} is switched off", user.username)
+        raise LoginRefused(Refusal.DEACTIVATED, f"user {user.username} is disabled", user.username)
     _update(user, claims)
     return user
 
 
 def _create(claims: Claims) -> User:
     if not claims.username:
-        raise LoginRefused(Refusal.INVALID_NAME, "the provider gives no user name", claims.who)
+        raise LoginRefused(Refusal.INVALID_NAME, "the provider sent no user name", claims.who)
     name = User.normalize_username(claims.username)
     try:
         User._meta.get_field("username").clean(name, None)
     except ValidationError as error:
-        message = f"{name!r} cannot be a user name: {' '.join(error.messages)}"
+        message = f"{name!r} is not a valid user name: {' '.join(error.messages)}"
         raise LoginRefused(Refusal.INVALID_NAME, message, claims.who) from error
     if User.objects.filter(username__iexact=name).exists():
         message = (
-            f"the name {name} belongs to another account; to join them, add an external identity with issuer "
-            f"{claims.issuer} and subject {claims.subject} to it in the admin"
+            f"the name {name} belongs to another account; to link the two, add an external identity with "
+            f"issuer {claims.issuer} and subject {claims.subject} to it on the admin site"
         )
         raise LoginRefused(Refusal.NAME_TAKEN, message, claims.who)
     user = User.objects.create_user(name)  # without a password
@@ -123,8 +123,8 @@ def _update(user: User, claims: Claims) -> None:
 def _usable_groups(claims: Claims) -> set[str]:
     names = {name for name in claims.groups if name and len(name) <= _MAX_GROUP_NAME and "\0" not in name}
     if len(names) < len(set(claims.groups)):
-        _log.warning("%s: groups with names that are empty or too long are left out", claims.who)
+        _log.warning("%s: groups with empty or overlong names are ignored", claims.who)
     if len(names) > MAX_GROUPS:
-        _log.warning("%s is in %d groups; the first %d count", claims.who, len(names), MAX_GROUPS)
+        _log.warning("%s is in %d groups; only the first %d are used", claims.who, len(names), MAX_GROUPS)
         names = set(sorted(names)[:MAX_GROUPS])
     return names

@@ -54,16 +54,19 @@ def _read(word: str) -> GroupRole:
     name, _, where = given.partition(":")
     group, name, where = group.strip(), name.strip(), where.strip()
     if not equals or not group:
-        raise ImproperlyConfigured(f"OIDC_GROUP_ROLES has {word!r}, but should have {_FORM}, separated by commas.")
+        raise ImproperlyConfigured(
+            f"OIDC_GROUP_ROLES contains {word!r}, but each entry must be {_FORM}, separated by commas."
+        )
     if name not in set(Role):
         raise ImproperlyConfigured(
-            f"OIDC_GROUP_ROLES gives the group {group!r} the role {name!r}: it should be one of {', '.join(Role)}."
+            f"OIDC_GROUP_ROLES gives the group {group!r} the role {name!r}: it must be one of {', '.join(Role)}."
         )
     role = Role(name)
     if role == Role.QUEUE_ADMIN:
         if not where:
             raise ImproperlyConfigured(
-                f"OIDC_GROUP_ROLES makes the group {group!r} a queue-admin of no cohort: write {group}={role}:COHORT."
+                f"OIDC_GROUP_ROLES gives the group {group} the role queue-admin without a cohort: write "
+                f"{group}={role}:COHORT."
             )
         return GroupRole(group, role, cohort=where)
     return GroupRole(group, role, namespace=where)

@@ -24,5 +24,7 @@ def create_missing_namespaces(
     )
     for namespace in missing:
         submitted = wanted[namespace]
-        submitted.report.warn(submitted.at("metadata.namespace"), f"namespace {namespace} was missing and is created")
+        submitted.report.warn(
+            submitted.at("metadata.namespace"), f"namespace {namespace} did not exist and was created"
+        )
     return missing

@@ -77,7 +77,9 @@ class Provider:
         """Read the provider's metadata, restricted to the algorithms that we accept."""
         metadata = self._app.load_server_metadata()
         if metadata.get("issuer") != settings.OIDC_ISSUER:
-            message = f"it calls itself {metadata.get('issuer')!r}, but OIDC_ISSUER is {settings.OIDC_ISSUER!r}"
+            message = (
+                f"the provider's issuer is {metadata.get('issuer')!r}, but OIDC_ISSUER is {settings.OIDC_ISSUER!r}"
+            )
             raise LoginRefused(Refusal.UNREACHABLE, message)
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _SIGNATURES]
@@ -95,7 +97,7 @@ class Provider:
             return said
         more = dict(self._app.userinfo(token=token))
         if more.get("sub") != said["sub"]:
-            raise LoginRefused(Refusal.INVALID_ANSWER, "the user info is of another subject than the ID token")
+            raise LoginRefused(Refusal.INVALID_ANSWER, "the user info and the ID token have different subjects")
         return more | said
 
 
@@ -115,7 +117,7 @@ def _told_as_refusals() -> Iterator[None]:
 def _claims_of(said: Mapping[str, Any]) -> Claims:
     subject = said["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= 255:
-        raise LoginRefused(Refusal.INVALID_ANSWER, "the subject is no text of at most 255 characters")
+        raise LoginRefused(Refusal.INVALID_ANSWER, "the subject is not a string of at most 255 characters")
     verified = said.get("email_verified", True) is not False
     return Claims(
         issuer=settings.OIDC_ISSUER,

@@ -29,8 +29,8 @@ class Precondition:
             by_whom = f" by {changed_by}" if changed_by else ""
             rule = f"{kind} {key} has been changed{by_whom} since it was read: its generation is {generation} now"
             remedy = (
-                'Carry your change over to the present state, which is in "current", '
-                f"and send it with If-Match: {etag(generation)}."
+                'Apply your change to the present state, which is in "current", and send it with If-Match: '
+                f"{etag(generation)}."
             )
         else:
             return
@@ -42,7 +42,9 @@ class Precondition:
 def require_precondition(kind: str, key: str, generation: int) -> None:
     """Raise `PreconditionRequired` for a write without a precondition that would replace an object of this
     generation."""
-    rule = f"{kind} {key} exists, and this would replace what others may have changed"
-    remedy = f"Read it, and send its ETag with the write: If-Match: {etag(generation)}. If-Match: * replaces anything."
+    rule = f"{kind} {key} exists, and this request could overwrite another user's changes"
+    remedy = (
+        f"Read it, and send its ETag with the write: If-Match: {etag(generation)}. If-Match: * overwrites any version."
+    )
     error = LocatedError(0, "If-Match", None, rule, remedy, PreconditionRequired.reason)
     raise PreconditionRequired(f"Nothing was stored: {rule}. {remedy}", [error])

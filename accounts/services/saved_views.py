@@ -33,7 +33,7 @@ def save_view(user: User, page: str, name: str, search: Mapping[str, str]) -> Sa
         _lock(user)  # serialise two requests at the same time, so that both are counted
         _check_name(user, page, name)
         if views_of(user).count() >= MAX_VIEWS_PER_USER:
-            raise LimitReached(f"You have {MAX_VIEWS_PER_USER} saved views, which is the most. Delete one first.")
+            raise LimitReached(f"You have {MAX_VIEWS_PER_USER} saved views, the maximum. Delete one first.")
         return SavedView.objects.create(user=user, page=page, name=name, search=dict(search))
 
 
@@ -72,4 +72,6 @@ def _lock(user: User) -> None:
 
 def _check_name(user: User, page: str, name: str) -> None:
     if views_of(user).filter(page=page, name=name).exists():
-        raise AlreadyExists(f'You have a saved view "{name}" of the page {page}. Change that one, or use another name.')
+        raise AlreadyExists(
+            f'You already have a saved view "{name}" of the page {page}. Change it, or use another name.'
+        )

@@ -62,9 +62,9 @@ def _check_limit(user: AbstractBaseUser) -> None:
     there = _good_tokens(user, timezone.now()).count()
     if there >= limit:
         raise LimitReached(
-            f"User {user.get_username()} has {there:,} tokens and may have {limit:,}. No token was made. Revoke those "
-            "that are not needed: GET /api/v1/auth/tokens/ says when each was last used. An operator of kueueweb can "
-            "raise MAX_TOKENS_PER_USER."
+            f"User {user.get_username()} has {there:,} tokens and may have {limit:,}. No token was created. "
+            "Revoke unused ones: GET /api/v1/auth/tokens/ shows when each was last used. An operator of "
+            "kueueweb can raise MAX_TOKENS_PER_USER."
         )
 
 

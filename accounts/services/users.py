@@ -55,24 +55,24 @@ def change_user(actor: User, name: str, changes: dict[str, Any]) -> User:
     if user is None:
         raise NotFound(f'user "{name}" not found')
     if (user.is_superuser or user.is_staff) and not actor.is_superuser:
-        raise NotPermitted(f"{name} may use the admin: only a superuser changes this account.")
+        raise NotPermitted(f"{name} can use the admin site: only a superuser may change this account.")
     if "is_active" in changes:
         _switch(actor, user, active=changes["is_active"])
     if "password" in changes:
         if hasattr(user, "service_account"):
-            raise _not_local("password", "Machines have tokens instead.")
-        _refuse_provided(user, "password", "It logs in by the provider.")
+            raise _not_local("password", "Service accounts have tokens instead.")
+        _refuse_provided(user, "password", "The account logs in with the provider.")
         _set_password(user, changes["password"])
         user.save(update_fields=["password"])
     if "groups" in changes:
-        _refuse_provided(user, "groups", "They are taken over from the provider at each login: change them there.")
+        _refuse_provided(user, "groups", "The provider sets them at each login: change them there.")
         user.groups.set([Group.objects.get_or_create(name=group)[0] for group in _group_names(changes["groups"])])
     return user_named(name)
 
 
 def _switch(actor: User, user: User, *, active: bool) -> None:
     if user.pk == actor.pk and not active:
-        raise NotPermitted("You can't switch off your own account. Ask another admin.")
+        raise NotPermitted("You can't disable your own account. Ask another admin.")
     if user.is_active != active:
         user.is_active = active
         user.save(update_fields=["is_active"])

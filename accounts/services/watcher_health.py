@@ -34,7 +34,7 @@ def beat(cluster: str, now: float, heard: bool) -> None:
             watcher_key(cluster), orjson.dumps({"last_event_at": _last_event.get(cluster)}), ex=_EXPIRE_SECONDS
         )
     except RedisError as error:
-        _log.warning("The watcher's heartbeat is not seen: %s", error)
+        _log.warning("The watcher's heartbeat could not be read: %s", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def watchers_health(clusters: Sequence[str]) -> dict[str, WatcherHealth]:
     try:
         contents: Any = redis_client().mget([watcher_key(cluster) for cluster in clusters])
     except RedisError as error:
-        _log.warning("Whether the watchers live is not known: %s", error)
+        _log.warning("The watchers' heartbeats could not be read: %s", error)
         return silent
     heard = zip(clusters, contents, strict=True)
     return silent | {

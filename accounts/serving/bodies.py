@@ -85,7 +85,7 @@ class BodyReader:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise Refused(408, "BodyTooSlow", "The body of the request came too slowly.") from None
+                raise Refused(408, "BodyTooSlow", "The body of the request arrived too slowly.") from None
             if message["type"] == "http.disconnect":
                 raise Disconnected
             chunk = message.get("body", b"")
@@ -102,7 +102,7 @@ class BodyReader:
     def _hold(self, count: int, address: str) -> None:
         by_address = self.max_held_by_address or self.max_held_bytes
         if self.held_bytes + count > self.max_held_bytes or self._held_by[address] + count > by_address:
-            raise Refused(503, "Busy", "Too many large requests are under way. Try again in a moment.")
+            raise Refused(503, "Busy", "Too many large requests are in progress. Try again in a moment.")
         self.held_bytes += count
         self._held_by[address] += count
 

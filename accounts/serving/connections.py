@@ -107,7 +107,7 @@ class _LimitedProtocol(HttpToolsProtocol):
     def _measure_head(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > _MAX_HEAD_BYTES:
-            raise ValueError("the head of the request is too large")  # the parser makes it a 400
+            raise ValueError("the request's header is too large")  # the parser makes it a 400
 
     def _cancel_timers(self) -> None:
         for timer in (self._head_timer, self._reader_timer):

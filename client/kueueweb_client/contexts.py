@@ -78,7 +78,7 @@ def load() -> Contexts:
     except FileNotFoundError:
         return Contexts()
     except (yaml.YAMLError, TypeError, AttributeError) as error:
-        raise ClientError(f"{file} cannot be read: {error}. Mend it, or remove it and log in again.") from error
+        raise ClientError(f"{file} cannot be read: {error}. Correct it, or remove it and log in again.") from error
     return Contexts(content.get("current", ""), contexts)
 
 
@@ -117,5 +117,7 @@ def current(name: str = "") -> Context:
     }
     found = replace(found, **values)
     if not found.url:
-        raise NotLoggedIn("No server is known. Log in: kueueweb login URL, or set KUEUEWEB_URL and KUEUEWEB_TOKEN.")
+        raise NotLoggedIn(
+            "No server is configured. Log in: kueueweb login URL, or set KUEUEWEB_URL and KUEUEWEB_TOKEN."
+        )
     return found

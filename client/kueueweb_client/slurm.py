@@ -28,15 +28,15 @@ _FLAGS: Final = frozenset({
 })  # fmt: skip
 """Options without a value, or whose value is optional and behind `=`."""
 _WRITTEN_ELSEWHERE: Final[Mapping[str, str]] = {
-    "output": "what pods print is read by `kueueweb logs`",
-    "error": "what pods print is read by `kueueweb logs`",
-    "open-mode": "what pods print is read by `kueueweb logs`",
-    "mail-type": "rules of notifications are made in the page Notifications",
-    "mail-user": "rules of notifications are made in the page Notifications",
-    "account": "the namespace (-n) says who pays",
-    "requeue": "a job that is evicted waits again by itself",
-    "no-requeue": "a job that is evicted waits again by itself; a failed one is not run again",
-    "ignore-pbs": "#PBS lines are not read",
+    "output": "`kueueweb logs` reads the output of pods",
+    "error": "`kueueweb logs` reads the output of pods",
+    "open-mode": "`kueueweb logs` reads the output of pods",
+    "mail-type": "notification rules are created on the page Notifications",
+    "mail-user": "notification rules are created on the page Notifications",
+    "account": "the namespace (-n) is charged",
+    "requeue": "an evicted job is queued again automatically",
+    "no-requeue": "an evicted job is queued again automatically; a failed one is not",
+    "ignore-pbs": "#PBS lines are ignored",
     "quiet": "say --parsable", "verbose": "see `kueueweb explain`",
 }  # fmt: skip
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -97,7 +97,7 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
             name, value = _SHORT.get(word[1], word[1]), word[2:].removeprefix("=")
             equals = value
         else:
-            raise SlurmError(f'Invalid value: "{word}" is no option')
+            raise SlurmError(f'Invalid value: "{word}" is not an option')
         if not equals and name not in _FLAGS:
             if not rest:
                 raise SlurmError(f"--{name}: Required value")
@@ -162,7 +162,7 @@ def job_of(
     _require("--container-image, --image or KUEUEWEB_IMAGE", image)
     name = f"{_name(title)}-{unique}"
     if _name(title) != title:
-        warnings.append(f'--job-name "{title}" is not a name of Kubernetes: written as {_name(title)}')
+        warnings.append(f'--job-name "{title}" is not a valid Kubernetes name: using {_name(title)}')
     environment |= _slurm_environment(title, queue, name, needs)
     container: dict[str, Any] = {
         "name": "main",
@@ -173,7 +173,7 @@ def job_of(
         **({"workingDir": directory} if directory else {}),
     }
     if needs.indices:
-        warnings.append("--array: the tasks that may run at once start together, when there is room for all of them")
+        warnings.append("--array: tasks that may run at once start together, when there is room for all of them")
     metadata = {"namespace": namespace, "name": name, "labels": labels}
     metadata |= {"annotations": {"kueueweb.io/comment": comment}} if comment else {}
     spec = {**_job_spec(needs), "template": _template(needs, container)}
@@ -190,7 +190,7 @@ def _refuse_others(options: Mapping[str, str]) -> None:
     others = sorted(options.keys() - _WRITTEN_ELSEWHERE.keys() - {"parsable", "test-only"})
     if others:
         names = ", ".join(f"--{name}" for name in others)
-        raise SlurmError(f"Unsupported value: {names}: a Job has no such thing. Take it out, or submit a manifest.")
+        raise SlurmError(f"Unsupported value: {names}: Jobs do not support this. Remove it, or submit a manifest.")
 
 
 def _require(option: str, value: str) -> None:
@@ -288,7 +288,9 @@ def _memory(attribute: str, name: str) -> Callable[[_Needs, str], None]:
     def read(needs: _Needs, text: str) -> None:
         found = re.fullmatch(r"(\d{1,9})([KMGT]?)B?", text.strip(), re.IGNORECASE)
         if found is None or not int(found[1]):
-            rule = "0 means all of a node, which a Job cannot ask for" if found else "is not a number with K, M, G or T"
+            rule = (
+                ("0 means all of a node, which a Job cannot request") if found else "is not a number with K, M, G or T"
+            )
             raise SlurmError(f'--{name}: Invalid value: "{text}": {rule}')
         scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2}[found[2].upper()]
         setattr(needs, attribute, max(1, round(int(found[1]) * scale)))
@@ -380,7 +382,7 @@ def _command(batch: Batch, arguments: Sequence[str], indices: Sequence[int]) -> 
     plain = list(indices) == list(range(len(indices)))
     if indices and not plain:
         if interpreter not in _SHELLS:
-            raise SlurmError("--array: Unsupported value: indices that do not count from 0 need a script of a shell")
+            raise SlurmError("--array: Unsupported value: indices that do not count from 0 need a shell script")
         listed = " ".join(map(str, indices))
         first, _, rest = script.partition("\n")
         chosen = f'$(set -- {listed}; shift "$JOB_COMPLETION_INDEX"; echo "$1")'

@@ -48,7 +48,7 @@ class _Reconnects:
             raise error
         asked = error.retry_after_seconds if isinstance(error, ApiError) else None
         seconds = min(asked or PAUSE_SECONDS, _MAX_PAUSE_SECONDS)
-        _log.warning("asking again in %g s: %s", seconds, error)
+        _log.warning("retrying in %g s: %s", seconds, error)
         return seconds
 
 
@@ -75,7 +75,7 @@ class Wait:
         self._reconnects.answered()
         self._may_stay = True
         self.found = found = answer or self.found
-        assert found is not None, "the first question names no version, so its answer is a workload"
+        assert found is not None, "the first request names no version, so the answer is a workload"
         status = found["status"]
         if status == "Finished" and found["reason"] != "Succeeded" and self._until != "deleted":
             raise Failed(f"Workload {self._key} ended: {found['reason']}: {found['message']}")

@@ -173,7 +173,7 @@ _DELETED = {
     204: None,
     202: MarkedSerializer,
     412: OpenApiResponse(
-        OpenApiTypes.OBJECT, ("The object has changed since it was read; `current` is the present manifest.")
+        OpenApiTypes.OBJECT, "The object has changed since it was read; `current` is the present manifest."
     ),
 }
 
@@ -187,7 +187,7 @@ class _ManifestsOutView(ClusterView):
         """The objects of the kind (and of that name) that the user may see: YAML, or JSON for who asks for that."""
         found = kind_named(kind)
         if found.namespaced and name and not namespace:
-            raise InvalidRequest(f"A {found.name} has a namespace: ask for {kind}/NAMESPACE/{name}/.")
+            raise InvalidRequest(f"A {found.name} has a namespace: use {kind}/NAMESPACE/{name}/.")
         if not found.namespaced or namespace:
             self.require("view", found.name, namespace, name)
         visible = self.access.visible_namespaces()

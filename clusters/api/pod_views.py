@@ -142,8 +142,8 @@ def refused(error: ClusterError, cluster: str) -> KueuewebError:
     if error.status == HTTPStatus.BAD_REQUEST:
         return InvalidRequest(error.message)
     if error.not_found:
-        return NotFound(f"Cluster {cluster} has no such log any more: {error.message}")
-    return Unavailable(f"Cluster {cluster} shows no log: {error.message}")
+        return NotFound(f"Cluster {cluster} no longer has this log: {error.message}")
+    return Unavailable(f"Cluster {cluster} returned no log: {error.message}")
 
 
 def _workload(view: ClusterView, namespace: str, name: str) -> int:

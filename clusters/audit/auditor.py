@@ -137,7 +137,7 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
     try:
         gone = client.get(kind.resource, row.namespace, row.job.name) is None
     except ClusterError as error:
-        _log.info("Could not check whether %s is gone from cluster %s: %s", row.job, cluster.name, error)
+        _log.info("Could not check whether %s still exists in cluster %s: %s", row.job, cluster.name, error)
         return
     if gone:
         message, reason = OWNER_IS_GONE, FinishedReason.OWNER_NOT_FOUND

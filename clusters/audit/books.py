@@ -37,7 +37,7 @@ def _quota(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         said = "holds quota" if reserved else "holds no quota"
         has = "is charged" if charged else "is charged nothing"
         yield Violation(
-            Check.QUOTA, f"{key}/{pod_set}", f"the workload {said}, and its pod set {has}", namespace_of(key)
+            Check.QUOTA, f"{key}/{pod_set}", f"the workload {said}, but its pod set {has}", namespace_of(key)
         )
 
 
@@ -87,7 +87,7 @@ def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         [cluster.pk, sorted(_DEVICES), cluster.pk],
     ):
         amounts = f"{format_amount(resource, int(held))} of {format_amount(resource, int(allocatable))}"
-        yield Violation(Check.NODES, f"{name}/{resource}", f"{amounts} {resource} are promised to pods", node=name)
+        yield Violation(Check.NODES, f"{name}/{resource}", f"{amounts} {resource} are allocated to pods", node=name)
 
 
 def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
@@ -118,7 +118,7 @@ def _ending(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         """,
         [cluster.pk, now - _PATIENCE],
     ):
-        yield Violation(Check.ENDING, key, f"it holds quota, and its {job} was withdrawn", namespace_of(key), key=pk)
+        yield Violation(Check.ENDING, key, f"it holds quota, but its {job} was withdrawn", namespace_of(key), key=pk)
 
 
 RULES: Final[Sequence[Callable[[Cluster, datetime], Iterator[Violation]]]] = (

@@ -53,7 +53,7 @@ def _as_decided(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         if not decided:
             continue
         if (queue, key) != (decided_queue, decided_key):
-            said = f"it holds quota of {queue}, and {decided_key} was given quota of {decided_queue}"
+            said = f"it holds quota of {queue}, but {decided_key} was given quota of {decided_queue}"
             yield Violation(Check.USAGE, key, said, namespace_of(key))
         if not moved and (problem := _devices(rows, orjson.loads(slices or "[]"), decision, decided)):
             yield Violation(Check.SLICES, key, problem, namespace_of(key))
@@ -91,7 +91,7 @@ def _admission(rows: Sequence[_PodSet], decided: Mapping[str, Mapping[str, Any]]
         if problem:
             yield row.name, problem
     for name in sorted(decided.keys() - {row.name for row in rows}):
-        yield name, "it was given quota, and does not exist"
+        yield name, "it was given quota, but does not exist"
 
 
 def _amounts(row: _PodSet) -> str:
@@ -99,7 +99,7 @@ def _amounts(row: _PodSet) -> str:
     if row.admitted is None:
         return ""  # `quota` reports it
     if uncharged := row.flavors.keys() - row.usage.keys():
-        return f"it has a flavor of {', '.join(sorted(uncharged))}, and is charged none of it"
+        return f"it has a flavor of {', '.join(sorted(uncharged))}, but is not charged for it"
     for resource, charged in sorted(row.usage.items()):
         if not isinstance(charged, int) or charged < 0 or (charged and (not row.admitted or charged % row.admitted)):
             return f"it is charged {charged} of {resource} for {row.admitted} pods"
@@ -110,18 +110,18 @@ def _against(row: _PodSet, decided: Mapping[str, Any], admitted: int) -> str:
     count = decided["count"]
     # The admission of an elastic job follows its pod sets as they shrink.
     if admitted != count and not admitted == row.count < count:
-        return f"{admitted} pods are admitted, and {count} were"
+        return f"{admitted} pods are admitted, but {count} were decided"
     # A reclaimed pod releases its node once the scheduler has seen it.
     if admitted == count and not row.gave_up and row.placed and not admitted - row.reclaimed <= row.placed <= admitted:
-        return f"{row.placed} pods have nodes, and {admitted} are admitted"
+        return f"{row.placed} pods have nodes, but {admitted} are admitted"
     if dict(row.flavors) != decided["flavors"]:
-        return f"it has the flavors {_flavors(row.flavors)}, and was given {_flavors(decided['flavors'])}"
+        return f"it has the flavors {_flavors(row.flavors)}, but {_flavors(decided['flavors'])} were decided"
     for resource in sorted(decided["resource_usage"].keys() | row.usage.keys()):
         amount = decided["resource_usage"].get(resource, 0)
         given, charged = amount // count * admitted if count else amount, row.usage.get(resource, 0)
         if charged != given:
             amounts = (
-                f"{format_amount(resource, charged)} of {resource}, and was given {format_amount(resource, given)}"
+                f"{format_amount(resource, charged)} of {resource}, but {format_amount(resource, given)} were decided"
             )
             return f"it is charged {amounts}"
     return ""
@@ -143,7 +143,7 @@ def _devices(
         for what, found in (("holds", more), ("does not hold", fewer))
         if found
     ]
-    return f"it {', and '.join(parts)}, unlike what it was given"
+    return f"it {', and '.join(parts)}, unlike its decision"
 
 
 def _flavors(flavors: Mapping[str, str]) -> str:

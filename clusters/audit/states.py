@@ -52,7 +52,10 @@ def _lost_jobs(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         [cluster.pk],
     ):
         yield Violation(
-            Check.REFERENCES, f"{key} job", "its job was told to the cluster, and is lost", namespace_of(key)
+            Check.REFERENCES,
+            f"{key} job",
+            "its job was pushed to the cluster, but is missing there",
+            namespace_of(key),
         )
 
 

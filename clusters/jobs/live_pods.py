@@ -133,7 +133,7 @@ class LivePodGroup(SeenPodGroup):
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
         match, others = super().find_match()
         if match is None and others:
-            raise PendingJob("its pods are not those of its workload yet")
+            raise PendingJob("its pods do not match its workload yet")
         return match, others
 
     def start_one(self, pod: JsonObject, info: PodSetInfo) -> None:

@@ -178,7 +178,7 @@ class _Reading:
         check_pod_rules(fields, kind.restart_policies)
         if _ALWAYS not in kind.restart_policies and not dig(template or {}, "spec", "restartPolicy"):
             default = kind.restart_policies[0]
-            text = f"is missing, and Kubernetes asks for {' or '.join(kind.restart_policies)}: {default} is taken"
+            text = f"is missing; Kubernetes requires {' or '.join(kind.restart_policies)}: {default} is used"
             self._top.report.warn(f"{fields.at('spec')}.restartPolicy", text)
 
     def _locate_in_template(self, content: JsonObject) -> None:

@@ -118,7 +118,9 @@ def apply_documents(
     if prune and not applied_set:
         raise InvalidRequest("prune requires the name of a set, whose earlier objects it removes.")
     if len(applied_set) > _MAX_SET_NAME:
-        raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
+        raise InvalidRequest(
+            f"The name of a set has at most {_MAX_SET_NAME} characters; this one has {len(applied_set)}."
+        )
     objects, skipped = read_objects(documents, StoredObjects(cluster), skip_unsupported=skip_unsupported)
     objects, left = _without_existing(cluster, objects)
     access = access_of(user, cluster) if user is not None else None
@@ -182,7 +184,7 @@ def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) ->
     if access is None:
         return
     if prune and not access.is_cluster_admin:
-        raise NotPermitted("Pruning a set needs the role admin in all namespaces.")
+        raise NotPermitted("Pruning a set requires the role admin in all namespaces.")
     errors: list[LocatedError] = []
     for found in objects:
         verb: Verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
@@ -195,15 +197,13 @@ def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) ->
                 found.submitted.at("kind"),
                 found.kind.name,
                 f"{access.username or 'an unknown user'} may not {verb} a {found.kind.name}{where}",
-                "Ask a cluster admin for the role, or to apply it.",
+                "Ask a cluster admin for the role, or to apply the object.",
                 MistakeReason.NOT_PERMITTED,
                 found.submitted.report.source,
             )
         )
     if errors:
-        raise NotPermitted(
-            f"{len(errors)} of {len(objects)} objects may not be applied by you; nothing was stored.", errors
-        )
+        raise NotPermitted(f"You may not apply {len(errors)} of {len(objects)} objects; nothing was stored.", errors)
 
 
 def _check_tree(access: Access | None, cluster: Cluster, objects: Sequence[Object]) -> None:
@@ -324,7 +324,7 @@ class _Call:
             namespace, name = found.meta.namespace, found.submitted.spec.queue_name
             if name and (namespace, name) not in known:
                 field = "spec.queueName" if found.kind.name == "Workload" else f"metadata.labels[{QUEUE_NAME}]"
-                text = f"LocalQueue {name} doesn't exist in namespace {namespace}: nothing starts before it does"
+                text = f"LocalQueue {name} doesn't exist in namespace {namespace}: no workload starts until it does"
                 found.submitted.report.warn(found.submitted.at(field), text)
 
     def _store_configuration(self, found: Object) -> Applied:

@@ -66,8 +66,8 @@ def _delete(
         return _delete_settings(cluster, namespace, name, precondition)
     if precondition is not None:
         raise InvalidRequest(
-            f"If-Match: Forbidden for {kind.name}: what runs changes by itself. Only configuration is deleted on the "
-            "condition that it is as it was read. Leave the header out."
+            f"If-Match: Forbidden for {kind.name}: running objects change by themselves. Only configuration "
+            "objects can be deleted conditionally. Omit the header."
         )
     if kind.name in JOB_KINDS:
         return _delete_job(cluster, kind.name, namespace, name, access)

@@ -26,15 +26,20 @@ REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("scheduling.volcano.sh", "PodGroup"): "Apply it together with the pods that name it, or write its name as the "
     "label kueue.x-k8s.io/pod-group-name of its pods, and minMember as their annotation "
     "kueue.x-k8s.io/pod-group-total-count",
-    ("apps", "ReplicaSet"): "Write it as a Deployment, which has ReplicaSets of its own",
+    ("apps", "ReplicaSet"): "Write it as a Deployment, which creates its own ReplicaSets",
     ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
     **dict.fromkeys(
         [("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")],
         f"{_LEFT_TO_THE_CLUSTER}: what jobs claim is read from the cluster",
     ),
-    ("argoproj.io", "Workflow"): "Leave it out of this call: label its pods with a queue, and they are workloads",
-    ("argoproj.io", "WorkflowTemplate"): "Leave it out of this call: label its pods with a queue, and they are "
-    "workloads",
-    ("tekton.dev", "PipelineRun"): "Leave it out of this call: label its pods with a queue, and they are workloads",
+    ("argoproj.io", "Workflow"): "Leave it out of this call, and label its pods with a queue: then they are workloads",
+    (
+        "argoproj.io",
+        "WorkflowTemplate",
+    ): "Leave it out of this call, and label its pods with a queue: then they are workloads",
+    (
+        "tekton.dev",
+        "PipelineRun",
+    ): "Leave it out of this call, and label its pods with a queue: then they are workloads",
 }
 """(API group, kind) -> what to do instead."""

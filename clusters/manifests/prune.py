@@ -17,7 +17,7 @@ from queues.services.jobs import delete_jobs
 from queues.services.workloads import delete_workloads
 
 Identity = tuple[str, str]
-_HELD = "holds quota, so it is kept: prune with force to end it"
+_HELD = "holds quota, so it is kept: use prune with force to end it"
 
 
 def prune_set(
@@ -117,7 +117,7 @@ class _Pruning:
 
     @staticmethod
     def _ending(row: Workload) -> str:
-        return "holds quota: it is removed once its pods have stopped" if _holds_quota(row) else ""
+        return "holds quota: it is deleted once its pods have stopped" if _holds_quota(row) else ""
 
 
 def _holds_quota(row: Workload) -> bool:
@@ -125,7 +125,7 @@ def _holds_quota(row: Workload) -> bool:
 
 
 def _waits(users: str) -> str:
-    return f"waits to be removed: {users}" if users else ""
+    return f"is used: {users}" if users else ""
 
 
 def _applied(kind: str, key: str, action: Action, warning: str = "") -> Applied:

@@ -152,7 +152,7 @@ def _read_object(
         report.errors.append(too_large)
         return None
     if version_of(api_version).startswith("v1alpha") and "v1beta2" in map(version_of, kind.versions):
-        top.warn("apiVersion", f"{api_version} is not served by Kueue any more: write {kind.versions[0]}")
+        top.warn("apiVersion", f"Kueue no longer serves {api_version}: write {kind.versions[0]}")
     spec = kind.read_among(top, there) if isinstance(kind, JobDocumentKind) else kind.read(top, version_of(api_version))
     top.close()
     if name in JOB_KINDS:

@@ -149,11 +149,14 @@ class _Pass:
 
     def _refuses(self, known: Cluster | None, name: str) -> str:
         if known is None:
-            return f"no cluster {name!r} is known here"
+            return f"no cluster {name!r} is registered here"
         if known.is_mirrored:
             return f"cluster {name} is in mode {known.mode}: nothing is written to it"
         if self._manager.name not in known.accepts_workloads_from:
-            return f"cluster {name} does not accept workloads of cluster {self._manager.name}: an admin there sets that"
+            return (
+                f"cluster {name} does not accept workloads of cluster {self._manager.name}: an admin of that "
+                "cluster can change this"
+            )
         return ""
 
     def _kubeconfig(self, source: Mapping[str, str]) -> JsonObject:
@@ -167,7 +170,7 @@ class _Pass:
         encoded = ((secret or {}).get("data") or {}).get(SECRET_KEY)
         if encoded is None:
             where = f"{self._settings.namespace}/{location}"
-            raise ClusterError(0, "BadKubeConfig", f"Secret {where} with the key {SECRET_KEY} is not there")
+            raise ClusterError(0, "BadKubeConfig", f"Secret {where} with the key {SECRET_KEY} does not exist")
         return read_kubeconfig(_decoded(encoded))
 
     # The workloads

@@ -94,14 +94,17 @@ def _finding(
     config = configs.get(name)
     automated = config is not None and _is_automated(config)
     if not on:
-        rule = f"quotaManagement of MultiKueueConfig {name} is Automated, but the feature gate is off: the quotas stay"
+        rule = (
+            f"quotaManagement of MultiKueueConfig {name} is Automated, but the feature gate is off: the "
+            "quotas stay unchanged"
+        )
         return Finding(False, "FeatureGateOff", rule) if automated else None
     if config is None:
         return Finding(False, UNSUPPORTED, "The referenced MultiKueueConfig was not found.")
     if not automated:
         return Finding(False, "NotRequested", "MultiKueue manager quota automation has not been requested.")
     if row.node_quotas:
-        rule = "Quotas that follow the nodes can't be those of the workers: remove nodeQuotas, or the automation"
+        rule = "Quotas that follow the nodes can't also follow the workers: remove nodeQuotas, or the automation"
         return Finding(False, UNSUPPORTED, rule)
     connected = {worker: workers[worker] for worker in config.clusters if worker in workers}
     known = {worker: queues for worker, queues in connected.items() if queues is not None}

@@ -39,7 +39,7 @@ def read_queues(local_queues: Sequence[JsonObject], cluster_queues: Sequence[Jso
     try:
         return _read(local_queues, cluster_queues)
     except (AttributeError, InvalidQuantity, KeyError, TypeError) as error:
-        return WorkerQueues({}, {}, f"a LocalQueue or ClusterQueue is not as Kueue has it: {error!r}")
+        return WorkerQueues({}, {}, f"a LocalQueue or ClusterQueue does not have Kueue's format: {error!r}")
 
 
 def _read(local_queues: Sequence[JsonObject], cluster_queues: Sequence[JsonObject]) -> WorkerQueues:
@@ -86,7 +86,7 @@ def judge(
         return Finding(False, UNSUPPORTED, rule)
     refusals = [f"worker {name}: {worker.refusal}" for name, worker in workers.items() if worker.refusal]
     if refusals:
-        return Finding(False, "QueuesNotReadable", f"The quotas stay as they are: {'; '.join(refusals)}")
+        return Finding(False, "QueuesNotReadable", f"The quotas stay unchanged: {'; '.join(refusals)}")
     sums = sum_of_workers(local_queues, list(workers.values()))
     covered = groups[0].covered_resources
     missing = sorted(sums.keys() - set(covered))

@@ -121,7 +121,7 @@ class Worker:
             served = self._client.served(_WORKLOADS)
             self._resource = next((kind for kind in _WORKLOADS if kind in served), None)
         if self._resource is None:
-            text = "it serves no Workloads of Kueue: run a Kueue there, or have kueueweb serve Kueue's objects"
+            text = "it does not serve Kueue's Workloads: run Kueue there, or have kueueweb serve Kueue's objects"
             raise ClusterError(0, "ClientConnectionFailed", text)
         return self._resource
 

@@ -203,8 +203,8 @@ class Binder:
         if _scheduler_of(pod) == DEFAULT_SCHEDULER:
             raise ClusterError(
                 0, "NotGivenToHami",
-                "HAMi's webhook has not given it to HAMi's scheduler. Let the webhook see pods of this namespace, then "
-                "delete the pod, or set the cluster's device_binding to bind.",
+                "HAMi's webhook has not assigned the pod to HAMi's scheduler. Make sure that the webhook sees "
+                "pods of this namespace and delete the pod, or set the cluster's device_binding to bind.",
             )  # fmt: skip
         metadata = patch["metadata"]
         metadata["annotations"] |= pinned_devices(placement, self._vendors)

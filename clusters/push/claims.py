@@ -82,7 +82,7 @@ class PodClaims:
         chosen = allocate(specs, node, self._objects, self._taken)
         if chosen is None:
             names = ", ".join(claim["metadata"]["name"] for claim in claims)
-            raise ClusterError(0, "DevicesTaken", f"node {node} has not all devices free that {names} ask for")
+            raise ClusterError(0, "DevicesTaken", f"on node {node}, some devices that {names} request are not free")
         self._taken |= {each.device for found in chosen for each in found if not each.admin_access}
         return [allocation_status(found, spec, self._objects, node) for found, spec in zip(chosen, specs, strict=True)]
 
@@ -110,7 +110,7 @@ def _served(client: ClusterClient) -> dict[str, Kind]:
     found = {kinds[0].kind: next((kind for kind in kinds if kind in served), None) for kinds in wanted}
     missing = sorted(name for name, kind in found.items() if kind is None)
     if missing:
-        raise ClusterError(0, "NotServed", f"the cluster serves no {', '.join(missing)} of resource.k8s.io")
+        raise ClusterError(0, "NotServed", f"the cluster does not serve {', '.join(missing)} of resource.k8s.io")
     return {name: kind for name, kind in found.items() if kind is not None}
 
 

@@ -78,7 +78,7 @@ class Installation:
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            _log.warning("Cluster %s: whether another kueueweb pushes there is not known: %s", cluster.name, error)
+            _log.warning("Cluster %s: could not check for another kueueweb that pushes there: %s", cluster.name, error)
             holder = ""
         self._looked_at, self._mine = now, not holder
         if cluster.lease_holder != holder:

@@ -88,7 +88,7 @@ class KueuesLease:
                 raise
             if not self._forbidden:
                 _log.warning(
-                    "Cluster %s: a Kueue that is started would lead: our account may not write its lease: %s",
+                    "Cluster %s: a Kueue that is started would lead, because our account may not write its lease: %s",
                     cluster.name, error,
                 )  # fmt: skip
             self._forbidden = True

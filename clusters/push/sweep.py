@@ -121,7 +121,10 @@ def push_pending(
             return report
         if cluster.kueue_is_alive:
             _log.warning(
-                "Cluster %s is told nothing: a Kueue decides there too (%s). Stop it, or set mode observe or shadow.",
+                (
+                    "Cluster %s: nothing is pushed, because a Kueue also decides there (%s). Stop it, or set mode "
+                    "observe or shadow."
+                ),
                 cluster.name, cluster.kueue_holder,
             )  # fmt: skip
             return report
@@ -129,12 +132,12 @@ def push_pending(
             client = client or client_for(cluster)
             if not pushes_alone(cluster, client):
                 _log.warning(
-                    "Cluster %s is told nothing: another kueueweb pushes there (%s). Stop one of the two.",
+                    "Cluster %s: nothing is pushed, because another kueueweb pushes there (%s). Stop one of the two.",
                     cluster.name, cluster.lease_holder,
                 )  # fmt: skip
                 return report
             if not keeps_kueue_waiting(cluster, client):
-                _log.warning("Cluster %s is told nothing: a Kueue has its leader's lease.", cluster.name)
+                _log.warning("Cluster %s: nothing is pushed, because a Kueue holds its leader's lease.", cluster.name)
                 return report
             may_start = None
             if cluster.serves_kueue:

@@ -70,7 +70,7 @@ class WorkloadEvents:
         newest = list(rows.order_by("-pk")[: _MAX_BACKLOG + 1])
         if len(newest) > _MAX_BACKLOG:
             since = newest.pop().pk
-            _log.warning("Cluster %s: more events than can be told; those before %d are left out", self._cluster, since)
+            _log.warning("Cluster %s: too many events; those before %d are left out", self._cluster, since)
         return since, newest[::-1][:_BATCH]
 
     def _remember(self, since: int, told: Mapping[int, float]) -> None:

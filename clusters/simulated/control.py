@@ -100,7 +100,7 @@ def _body(request: Request) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise bad_request(f"the body is not JSON: {error}") from error
     if not isinstance(body, dict):
-        raise bad_request("the body must be an object")
+        raise bad_request("{name} is not a chaos option; use {', '.join(sorted(known))}")
     return body
 
 

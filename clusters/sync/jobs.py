@@ -118,7 +118,7 @@ class JobSync:
                 apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True, now=self._now)
         except ManifestErrors as errors:
             self._refused_labels[uid] = manifest["metadata"]["labels"]
-            _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
+            _log.warning("%s of cluster %s: its label changes were rejected: %s", row, self._cluster.name, errors)
 
     def _note(self, job: JsonObject, why: Exception | str) -> None:
         _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, why)
@@ -211,7 +211,7 @@ class JobSync:
         try:
             there = self._client.get(self._kind.resource, row.namespace, row.name)
         except ClusterError as error:
-            _log.info("Could not check whether %s is gone from cluster %s: %s", row, self._cluster.name, error)
+            _log.info("Could not check whether %s still exists in cluster %s: %s", row, self._cluster.name, error)
             return False
         return there is None or row_key(row) not in keys_of(there)
 

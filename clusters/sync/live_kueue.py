@@ -28,7 +28,7 @@ def look_for_kueue(cluster: Cluster, client: ClusterClient, watch: LeaseWatch) -
     try:
         lease = client.get(LEASES, *kueues_lease(cluster))
     except ClusterError as error:
-        _log.warning("Whether a Kueue decides in cluster %s is not known: %s", cluster.name, error)
+        _log.warning("Could not check whether a Kueue decides in cluster %s: %s", cluster.name, error)
         return
     unchanged = watch.look(lease)
     spec = (lease or {}).get("spec") or {}

@@ -335,7 +335,7 @@ class Watcher:
             self.tick()
             self._beat(heard=bool(items))
         except DatabaseError as error:
-            _log.error("Changes in the cluster could not be stored; all objects are listed again: %s", error)
+            _log.error("Changes in the cluster could not be stored; listing all objects again: %s", error)
             stopped.wait(_RETRY_SECONDS)
             self._recover(stopped)
         return False
@@ -355,7 +355,7 @@ class Watcher:
             try:
                 self.resync()
             except (DatabaseError, ClusterError) as error:
-                _log.error("Not everything of cluster %s can be listed and stored yet: %s", self._cluster.name, error)
+                _log.error("Some objects of cluster %s can't be listed or stored yet: %s", self._cluster.name, error)
                 # It waits for a database or a cluster: a restart would not help.
                 touch_heartbeat(Role.WATCHER, self._cluster.name)
                 stopped.wait(_RETRY_SECONDS)

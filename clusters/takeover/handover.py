@@ -61,7 +61,7 @@ class Handover(Switch):
         if not self._cluster.is_mirrored:
             with sweep_lock(self._cluster) as mine:
                 if not mine:
-                    raise Refused(["A sweep of this cluster is under way: try again."])
+                    raise Refused(["A sweep of this cluster is in progress: try again."])
                 self._write_and_let_go(self._steady() + patience_seconds)
         switch_on(self._writer)
         for holder in (identity(), taking_over()):
@@ -74,9 +74,9 @@ class Handover(Switch):
         if self._cluster.is_mirrored:
             return []
         if holder and not is_kueuewebs(holder) and self._cluster.kueue_is_alive:
-            return [f"A Kueue leads already: {holder}. Stop it first."]
+            return [f"A Kueue already leads: {holder}. Stop it first."]
         if not self._reader.served(KUEUE_KINDS["Workload"]):
-            return ["The cluster does not serve Kueue's Workloads: install Kueue's definitions first."]
+            return ["The cluster does not serve Kueue's Workloads: install Kueue's CRDs first."]
         return []
 
     def _write_and_let_go(self, until: float) -> None:

@@ -22,7 +22,7 @@ from clusters.jobs.objects import PLACEMENT_GATE
 from clusters.jobs.registry import KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, newest
 
-_OURS: Final = "would wait at our scheduling gate kueueweb.io/placement, which a Kueue never opens"
+_OURS: Final = "would wait at kueueweb's scheduling gate kueueweb.io/placement, which Kueue never opens"
 
 
 def objections(cluster: Cluster, client: ClusterClient) -> list[str]:

@@ -30,8 +30,8 @@ class Report:
         """The report as text, section by section."""
         sections = (
             ("Lease", self.lease), ("Webhooks", self.webhooks), ("Objects", self.objects),
-            ("Jobs that run, not touched", self.running), ("Jobs that wait, decided anew", self.waiting),
-            ("Jobs and pods that changed meanwhile", self.changed),
+            ("Running jobs, not touched", self.running), ("Waiting jobs, decided again", self.waiting),
+            ("Jobs and pods that have changed since", self.changed),
         )  # fmt: skip
         found = []
         for title, entries in sections:

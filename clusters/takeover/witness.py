@@ -40,5 +40,5 @@ def _difference(name: str, before: tuple[str, int], now: tuple[str, int] | None)
     if now is None:
         return f"{name}: it was deleted"
     if now[0] != before[0]:
-        return f"{name}: it is another one, of uid {now[0]}"
+        return f"{name}: it was replaced by an object with uid {now[0]}"
     return f"{name}: its generation is {now[1]} in place of {before[1]}"

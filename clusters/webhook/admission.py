@@ -175,14 +175,14 @@ class Admission:
         standing = self._surroundings.standing(kind, request.object)
         if standing is Standing.ADMITTED or (standing is Standing.UNKNOWN and not is_managed(request.object, context)):
             return ALLOWED
-        rule = "is changed only when the workload is admitted. Leave it as it is"
+        rule = "changes only when the workload is admitted. Keep its value"
         return refused_fields(request, [forbidden(".".join(kind.suspend_path), rule)])
 
     def _guard_gates(self, request: AdmissionRequest) -> Verdict:
         gone = _our_gates(request.old) - _our_gates(request.object)
         if not gone or not (queue_name_of(request.old) or _is_placed_by_us(request.old)):
             return ALLOWED
-        rule = f"{', '.join(sorted(gone))}: removed only when the workload is admitted. Leave it there"
+        rule = f"{', '.join(sorted(gone))}: removed only when the workload is admitted. Keep it"
         return refused_fields(request, [forbidden("spec.schedulingGates", rule)])
 
 
@@ -196,7 +196,7 @@ PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE
 def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:
     """The errors of a note about another user than the one who queues the job, or that was changed since."""
     now, before = annotations_of(request.object), annotations_of(request.old)
-    rule = "is written by the admission webhook alone. Remove it"
+    rule = "is written only by the admission webhook. Remove it"
     if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
         return []
     if request.old and is_queued(request.old, context):

@@ -123,7 +123,7 @@ class WebhookApplication:
         try:
             return await asyncio.wait_for(asked, self._answer_seconds)
         except TimeoutError:
-            _log.error("A review of %s is not answered in %s s", path, self._answer_seconds)
+            _log.error("A review of %s was not answered within %s s", path, self._answer_seconds)
             return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer in time"
 
     @staticmethod
@@ -145,7 +145,7 @@ class WebhookApplication:
         except BadReview as mistake:
             return HTTPStatus.BAD_REQUEST, str(mistake).encode()
         except (DatabaseError, ClusterError) as failure:
-            _log.error("A review of %s is not answered: %s", path, failure)
+            _log.error("A review of %s was not answered: %s", path, failure)
             return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer"
 
 

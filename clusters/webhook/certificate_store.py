@@ -39,7 +39,7 @@ class CertificateStore:
             wanted = renewed(found, self._hosts, self._now())
             if wanted == found or self._write(secret, wanted):
                 return wanted
-        raise ClusterError(409, "Conflict", f"others keep writing the Secret {self._namespace}/{self._name}")
+        raise ClusterError(409, "Conflict", f"other clients keep writing the Secret {self._namespace}/{self._name}")
 
     def _write(self, secret: JsonObject | None, certificates: Certificates) -> bool:
         """Write the certificates; return whether this process was the first."""

@@ -135,5 +135,5 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 def _read_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise TypeError("the webhook's authority has a key of another kind than ours: delete its Secret")
+        raise TypeError("the webhook's authority has a key of an unsupported kind: delete its Secret")
     return key

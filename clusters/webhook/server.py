@@ -183,7 +183,7 @@ class WebhookServer:
     def _context(self) -> ssl.SSLContext:
         context = self._config.ssl
         if context is None:
-            raise RuntimeError("the webhook is never served without TLS")
+            raise RuntimeError("the webhook is served only with TLS")
         return context
 
     def _write(self, name: str, content: bytes) -> str:
@@ -230,7 +230,7 @@ class WebhookServer:
                 try:
                     self.refresh()
                 except (ClusterError, DatabaseError, OSError, ssl.SSLError) as error:
-                    _log.error("The webhook's certificate or configurations are not renewed: %s", error)
+                    _log.error("The webhook's certificate or configurations could not be renewed: %s", error)
                 close_old_connections()  # otherwise this thread keeps a closed connection
                 due = time.monotonic() + REFRESH_SECONDS
             touch_heartbeat(self._role, self._cluster)

@@ -109,7 +109,7 @@ class VisibilityApplication:
         try:
             return self.answer(scope["path"], {key: values[-1] for key, values in query.items()})
         except DatabaseError as failure:
-            _log.error("%s is not answered: %s", scope["path"], failure)
+            _log.error("%s was not answered: %s", scope["path"], failure)
             return _status(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "the database does not answer")
         finally:
             close_old_connections()

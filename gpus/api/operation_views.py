@@ -38,7 +38,7 @@ class CloseSerializer(Shape):
         if not attrs:
             raise serializers.ValidationError("Give cordoned or draining.")
         if attrs.get("draining") and attrs.get("cordoned") is False:
-            raise serializers.ValidationError({"cordoned": "A drained node or device is cordoned: leave it out."})
+            raise serializers.ValidationError({"cordoned": "Draining implies cordoned: leave it out."})
         return attrs
 
 
@@ -93,7 +93,7 @@ class DeviceSampleSerializer(Shape):
 
 def _require_cluster_admin(view: ClusterView) -> None:
     if not view.access.is_cluster_admin:
-        raise PermissionDenied("Nodes and devices are closed and opened by a cluster admin.")
+        raise PermissionDenied("Only a cluster admin can cordon and uncordon nodes and devices.")
 
 
 def _closing(request: Request) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def _on_other_devices(clusters: Collection[int]) -> Iterator[Drift]:
     for pod in pods:
         holder, decided = f"{pod['namespace']}/{pod['seen_name']}", sorted(pod["decided"])
         named = ", ".join(pod["seen_devices"]) or "no device that can be read"
-        said = f"its annotations name {named}, and what was decided is {', '.join(decided)}"
+        said = f"its annotations name {named}, but {', '.join(decided)} were decided"
         device = next((uuid for uuid in decided if uuid not in pod["seen_devices"]), decided[0])
         yield Drift(
             pod["cluster_id"], "other-device", pod["node__name"], device, f"Pod {holder}: {said}",
@@ -139,7 +139,7 @@ def _misplaced(clusters: Collection[int]) -> Iterator[Drift]:
     columns = ("cluster_id", "node__name", "namespace", "seen_name", "seen_node", "device_uuid")
     for cluster, node, namespace, name, seen_on, device in strayed.values_list(*columns):
         holder = f"{namespace}/{name}"
-        said = f"it is on node {seen_on}, but its devices were decided on {node}"
+        said = f"it is on node {seen_on}, but was assigned devices of {node}"
         yield Drift(cluster, "misplaced", node, device, f"Pod {holder}: {said}", frozenset({namespace}), (holder,))
 
 
@@ -147,9 +147,9 @@ def _device_drift(device: Device) -> Drift:
     allocations = list(device.allocations.all())
     holders = tuple(dict.fromkeys(_holder(allocation) for allocation in allocations))
     if device.missing_since is not None:
-        kind, said = "missing-device", f"its node lists it no more, since {device.missing_since:%Y-%m-%d %H:%M} UTC"
+        kind, said = "missing-device", f"its node has not listed it since {device.missing_since:%Y-%m-%d %H:%M} UTC"
     elif not device.healthy:
-        kind, said = "unhealthy-device", "it is unhealthy and takes no new slice"
+        kind, said = "unhealthy-device", "it is unhealthy and takes no new slices"
     else:
         kind, said = "overcommitted", _over(device)
     return Drift(
@@ -179,7 +179,7 @@ def _over(device: Device) -> str:
         )
         if used + found > total
     ]
-    return f"more is held than it has: {', '.join(parts)}"
+    return f"more is held than the device has: {', '.join(parts)}"
 
 
 def latest_samples(clusters: Collection[int], now: datetime) -> QuerySet[DeviceSample]:

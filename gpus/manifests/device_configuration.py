@@ -81,7 +81,7 @@ def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]])
         top.error(
             "kind",
             "Unsupported value: a ConfigMap without settings of HAMi's device plugin",
-            f"Leave it out of this call, or write such settings into its data: {', '.join(_SETTINGS)}.",
+            f"Leave it out of this call, or put such settings into its data: {', '.join(_SETTINGS)}.",
             MistakeReason.UNSUPPORTED_KIND,
         )
     return DevicePluginConfigSpec(meta, data, settings)

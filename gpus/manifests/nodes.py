@@ -58,7 +58,7 @@ def _read_amounts(status: FieldReader, key: str) -> dict[str, int] | None:
     for resource in amounts.content:
         broken = qualified_name(resource)
         if broken:
-            amounts.error(resource, f"as a resource name {broken}")
+            amounts.error(resource, f"is a resource name: {broken}")
             continue
         amount = amounts.amount(resource, resource)
         if amount is not None:

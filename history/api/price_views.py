@@ -69,7 +69,7 @@ class PricesView(ClusterView):
     def put(self, request: Request) -> Response:
         """Replace the prices. Only a cluster admin may. With If-Match, only if they are still those that were read."""
         if not self.access.is_cluster_admin:
-            raise PermissionDenied("Prices are set by a cluster admin.")
+            raise PermissionDenied("Only a cluster admin can set prices.")
         serializer = PricesSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data

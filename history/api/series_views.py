@@ -123,7 +123,7 @@ class HistoryView(ClusterView):
                 )  # fmt: skip
         except TooMany as error:
             raise ValidationError(
-                {"metric": f"{error}: name one queue, flavor or resource, or a longer step."}
+                {"metric": f"{error}: select one queue, flavor or resource, or use a longer step."}
             ) from error
         return Response(_answer(grid, lines))
 
@@ -155,7 +155,7 @@ class HistoryView(ClusterView):
             return sorted(mine)
         if scope in {Scope.LOCAL_QUEUE, Scope.USER}:
             if not names:
-                raise ValidationError({"name": "Required value: name it as namespace/name."})
+                raise ValidationError({"name": "Required value: give it as namespace/name."})
             return [name for name in names if name.partition("/")[0] in mine]
         visibility = visibility_of(self.access, self.cluster)
         if scope is Scope.CLUSTER_QUEUE:
@@ -185,9 +185,9 @@ def _window(since: Any, until: Any, step: int | None) -> Window:
     try:
         return window(since, until, step, now)
     except TooFine as error:
-        raise ValidationError({"step": f"{step} s is too fine: {error}. Ask for {error.smallest} or more."}) from error
+        raise ValidationError({"step": f"{step} s is too fine: {error}. Request {error.smallest} or more."}) from error
     except TooMany as error:
-        raise ValidationError({"step": f"{step} s makes {error}. Ask for at most {MAX_POINTS} of them."}) from error
+        raise ValidationError({"step": f"{step} s makes {error}. Request at most {MAX_POINTS} of them."}) from error
 
 
 def _answer(grid: Window, lines: list[Line]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 def admin_login(request: HttpRequest) -> HttpResponseRedirect:
     """To our login page and back. Raises PermissionDenied for users who are logged in and may not use the admin."""
     if request.user.is_authenticated:
-        raise PermissionDenied("Your account may not use the admin.")
+        raise PermissionDenied("Your account may not use the admin site.")
     wanted = request.GET.get(REDIRECT_FIELD_NAME, "")
     own = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     query = urlencode({REDIRECT_FIELD_NAME: wanted if own else reverse("admin:index")})

@@ -69,7 +69,7 @@ def _page(
             objects = [f"{found.kind} {found.namespace}/{found.name}: {found.action.value}" for found in done.objects]
             for warning in done.warnings:
                 messages.warning(request, warning)
-            messages.success(request, "Checked; nothing was stored." if checked else "Applied.")
+            messages.success(request, "Validated; nothing was stored." if checked else "Applied.")
             if read is not None and not checked:
                 text = read()  # its resourceVersion has changed
     context = {

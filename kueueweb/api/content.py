@@ -58,7 +58,7 @@ class JSONParser(BodyParser):
         """The value; raises ParseError with the place of the mistake."""
         body = super().parse(stream, media_type, parser_context)
         if b"\\u0000" in body:
-            raise ParseError("The body holds a NUL character, which no text here may hold.")
+            raise ParseError("The body contains a NUL character, which is not allowed.")
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError as error:

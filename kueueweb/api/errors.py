@@ -53,10 +53,10 @@ _REASON: Final[Mapping[str, str]] = {
     "unsupported_media_type": "UnsupportedMediaType",
 }
 _UNAVAILABLE: Final = (
-    "The database or Redis does not answer. Try again in a moment; check first whether the change was made."
+    "The database or Redis does not answer. Try again in a moment, after checking whether the change was made."
 )
 
-_BEYOND_COLUMNS: Final = "A value of this request is beyond what can be stored, such as a number with too many digits."
+_BEYOND_COLUMNS: Final = "A value of this request cannot be stored, such as a number with too many digits."
 
 NOWHERE: Final = "nowhere"
 """The name of the pattern that takes what no address of the API is."""
@@ -76,7 +76,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
         )
     if isinstance(error, DataError):
         # A value that passed every check but fits no column: invalid input, and a missing check.
-        _log.warning("The database refuses a value: %s", error)
+        _log.warning("The database rejects a value: %s", error)
         set_rollback()
         return Response(error_body("Invalid", _BEYOND_COLUMNS), status.HTTP_400_BAD_REQUEST)
     problem = _as_api_exception(error)
@@ -209,7 +209,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any
     """
     if _lacks_its_slash(request):
         there = request.get_full_path(force_append_slash=True)
-        body = error_body("NotFound", f"There is nothing at {request.path}. Addresses of REST end in a slash.")
+        body = error_body("NotFound", f"There is nothing at {request.path}. REST addresses end in a slash.")
         return JsonResponse(body, status=308, headers={"Location": there})
     return JsonResponse(error_body("NotFound", f"There is nothing at {request.path}."), status=404)
 
@@ -226,4 +226,6 @@ def _lacks_its_slash(request: HttpRequest) -> bool:
 
 def server_error(request: HttpRequest) -> JsonResponse:
     """Our own mistake; the log has the trace."""
-    return JsonResponse(error_body("InternalError", "This is our mistake; the log says more."), status=500)
+    return JsonResponse(
+        error_body("InternalError", "This is an error in kueueweb; its log has the details."), status=500
+    )

@@ -35,9 +35,9 @@ def _roles() -> dict[str, str]:
         found.setdefault(each.role.value, "ok")
     runs = [at for at in clusters.values() if at is not None]
     if len(runs) < len(clusters):
-        found[Role.SCHEDULER.value] += ", not every cluster has had a run"
+        found[Role.SCHEDULER.value] += ", some clusters have had no run"
     if runs:
-        found[Role.SCHEDULER.value] += f", a run ended well {_age(min(runs), now)} ago"
+        found[Role.SCHEDULER.value] += f", last successful run {_age(min(runs), now)} ago"
     return found
 
 

@@ -134,7 +134,7 @@ def _after(queryset: QuerySet[Any], keyset: Sequence[str], cursor: str) -> Query
 
 
 def _bad_cursor(cursor: str) -> ValidationError:
-    return ValidationError({"after": f"{cursor!r} is not a cursor of this list; use `next` of the page before."})
+    return ValidationError({"after": f"{cursor!r} is not a cursor of this list; use `next` of the previous page."})
 
 
 def _value(row: Any, column: str) -> str | int | float:

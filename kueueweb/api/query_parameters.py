@@ -126,14 +126,14 @@ def _is_uuid(text: str) -> bool:
 _FORMS: Final = {
     "boolean": _Form(lambda text: text.lower() in {"true", "false"}, "true or false", "Write true or false."),
     "date-time": _Form(_is_time, "a time of RFC 3339", "Write it like 2026-01-05T09:00:00Z."),
-    "uuid": _Form(_is_uuid, "a UUID", "Take it from what names the object."),
+    "uuid": _Form(_is_uuid, "a UUID", "Use the one in the object's address."),
 }
 
 
 def _unknown(name: str, value: str, known: Parameters) -> LocatedError:
     close = difflib.get_close_matches(name, known, n=1)
     remedy = f'Did you mean "{close[0]}"?' if close else "Leave it out."
-    rule = f"unknown query parameter; this address takes {', '.join(sorted(known)) or 'none'}"
+    rule = f"unknown query parameter; this address accepts {', '.join(sorted(known)) or 'none'}"
     return LocatedError(0, name, value, rule, remedy, MistakeReason.UNKNOWN_FIELD)
 
 

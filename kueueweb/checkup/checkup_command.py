@@ -21,8 +21,10 @@ class CheckupCommand(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--cluster", action="append", default=[], help="only of this cluster; may be repeated")
-        parser.add_argument("--namespace", default=_own_namespace(), help="where kueueweb is installed (%(default)s)")
+        parser.add_argument("--cluster", action="append", default=[], help="check only this cluster; may be repeated")
+        parser.add_argument(
+            "--namespace", default=_own_namespace(), help="namespace in which kueueweb is installed (%(default)s)"
+        )
         parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
     def findings(self, clusters: Sequence[str], namespace: str) -> Iterator[Finding]:

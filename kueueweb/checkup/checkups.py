@@ -48,11 +48,13 @@ def doctor(names: Sequence[str], namespace: str) -> Iterator[Finding]:
         return  # without its tables nothing else can be checked
     clusters = _clusters(names)
     for name in sorted(set(names) - {cluster.name for cluster in clusters}):
-        yield fail(f"cluster/{name}", "there is no such cluster", "python manage.py set_cluster, or another --cluster.")
+        yield fail(
+            f"cluster/{name}", "this cluster does not exist", "python manage.py set_cluster, or another --cluster."
+        )
     try:
         yield from process_checks(clusters)
     except RedisError as error:
-        yield fail("process", f"not known: {error}", "See the line of Redis.")
+        yield fail("process", f"not known: {error}", "See the check of Redis.")
     for cluster in clusters:
         yield from engine_checks(cluster)
         yield from _cluster(cluster, namespace)
@@ -71,7 +73,9 @@ def _cluster(cluster: Cluster, webhook_namespace: str = "") -> Iterator[Finding]
     try:
         client = writing_client_for(cluster)
     except ClusterUnreachable as error:
-        yield warn(check, str(error), "Run it where a role's account or kubeconfig is: kubectl exec deploy/push.")
+        yield warn(
+            check, str(error), "Run it where a role's account or kubeconfig is available: kubectl exec deploy/push."
+        )
         return
     found = list(cluster_checks(cluster, client, _tenants(cluster)))
     yield from found

@@ -60,7 +60,7 @@ def _guarded(check: str, checks: partial[Iterator[Finding]]) -> Iterator[Finding
     try:
         yield from checks()
     except ClusterError as error:
-        yield warn(check, f"not known: {error}", "See which account this process has in the cluster.")
+        yield warn(check, f"not known: {error}", "Check which account this process has in the cluster.")
 
 
 def _rights(cluster: Cluster, client: ClusterClient, tenants: Sequence[str]) -> Iterator[Finding]:
@@ -76,13 +76,13 @@ def _rights(cluster: Cluster, client: ClusterClient, tenants: Sequence[str]) -> 
         if not (cluster.is_mirrored and right.role == "kueueweb-locks")
     }
     missing = _missing(client, list(wanted))
-    yield ok(check, f"{user}: {len(wanted) - len(missing)} of {len(wanted)} that our roles name")
+    yield ok(check, f"{user}: {len(wanted) - len(missing)} of {len(wanted)} permissions that our roles name")
     by_role: defaultdict[tuple[str, str], list[Right]] = defaultdict(list)
     for right in missing:
         by_role[right.role, right.namespace].append(right)
     for (role, where), rights in sorted(by_role.items()):
         named = ", ".join(str(each) for each in rights[:_NAMED]) + (" ..." if len(rights) > _NAMED else "")
-        said = f"{role}{f' in {where}' if where else ''}: {len(rights)} are missing: {named}"
+        said = f"{role}{f' in {where}' if where else ''}: {len(rights)} permissions are missing: {named}"
         into = f" --namespace {where}" if _FILES.get(role) == "tenant.yaml" else ""
         yield fail(
             check, said, f"kubectl{into} apply -f deploy/kubernetes/{_FILES.get(role, 'rbac.yaml')}, or helm upgrade."
@@ -133,8 +133,8 @@ def _kinds(cluster: Cluster, groups: dict[str, list[str]]) -> Iterator[Finding]:
             served.add(f"{kind.group}/{kind.version}")
         else:
             yield warn(
-                check, f"{kind.plural}.{kind.group} is served as {', '.join(versions)}, and we read {kind.version}",
-                f"Install a release of its operator that serves {kind.version}; its jobs are not seen.",
+                check, f"{kind.plural}.{kind.group} is served as {', '.join(versions)}, but we read {kind.version}",
+                f"Install a release of its operator that serves {kind.version}; until then its jobs are ignored.",
             )  # fmt: skip
     yield ok(check, "jobs of " + ", ".join(sorted(served - {"batch/v1", "apps/v1"}) or ["Kubernetes only"]))
     needs = cluster.is_mirrored or cluster.serves_kueue_objects
@@ -142,7 +142,7 @@ def _kinds(cluster: Cluster, groups: dict[str, list[str]]) -> Iterator[Finding]:
     if needs and not wanted <= set(groups.get(GROUP, ())):
         yield fail(
             check, f"{GROUP}/{min(wanted)} is not served: versions are {', '.join(groups.get(GROUP, ())) or 'none'}",
-            "Install the definitions of a Kueue that has it.",
+            "Install the CRDs of a Kueue that has it.",
         )  # fmt: skip
 
 
@@ -155,14 +155,16 @@ def _schedulers(cluster: Cluster, client: ClusterClient) -> Iterator[Finding]:
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            yield ok(check, "not seen: this account lists no pods")
+            yield ok(check, "not checked: this account cannot list pods")
             continue
         images = sorted({_tag(image) for pod in pods for image in _images(pod)})
         if not pods:
-            yield ok(check, "no pod of it runs here")
+            yield ok(check, "none of its pods runs here")
         elif name == "kueue" and not cluster.is_mirrored:
             yield warn(
-                check, f"{', '.join(images)} runs, and kueueweb decides", "Stop one of the two (docs/switching.md)."
+                check,
+                f"{', '.join(images)} runs, and kueueweb decides, too",
+                "Stop one of the two (docs/switching.md).",
             )
         else:
             yield ok(check, f"{', '.join(images)} in {len(pods)} pods")

@@ -39,7 +39,7 @@ def database_checks(*, before_migrate: bool) -> Iterator[Finding]:
             facts = cursor.fetchone()
         seconds = (datetime.now(UTC) - ours).total_seconds()
     except DatabaseError as error:
-        remedy = "Compare DATABASE_URL with the server's address, user and database, and look at its log."
+        remedy = "Compare DATABASE_URL with the server's address, user and database, and check the server's log."
         yield fail("database", f"PostgreSQL does not answer: {error}", remedy)
         return
     yield from _server(facts)
@@ -61,12 +61,12 @@ def _server(facts: tuple[Any, ...]) -> Iterator[Finding]:
             "database-role", "the server is a replica, which takes no writes", "Name the primary in DATABASE_URL."
         )
     if encoding != "UTF8":
-        yield fail("database-encoding", f"{encoding}", "Make the database with ENCODING 'UTF8'.")
+        yield fail("database-encoding", f"{encoding}", "Create the database with ENCODING 'UTF8'.")
     if not fsync or not waits:
         setting = "fsync" if not fsync else "synchronous_commit"
         yield warn(
             "database-durability",
-            f"{setting} is off: a crash of the server loses answered requests",
+            f"{setting} is off: a crash of the server loses committed requests",
             f"Set {setting} to on.",
         )
     if not may_create:
@@ -102,21 +102,21 @@ def _migrations(*, before_migrate: bool) -> Finding:
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         unknown = sorted(set(executor.loader.applied_migrations) - set(executor.loader.disk_migrations))
     except InconsistentMigrationHistory as error:
-        return fail(check, str(error), "A database of that version can't be upgraded: begin with an empty one.")
+        return fail(check, str(error), "A database of that version can't be upgraded: start with an empty one.")
     except DatabaseError as error:
         return fail(check, str(error), "Let the user of DATABASE_URL read and create tables.")
     if unknown:
         app, name = unknown[-1]
         return fail(
-            check, f"{len(unknown)} of a newer release, {app}.{name} the last",
+            check, f"{len(unknown)} migrations of a newer release, the last is {app}.{name}",
             "Run the image of that release, or restore the backup from before its upgrade.",
         )  # fmt: skip
     if plan and before_migrate:
-        return ok(check, f"{len(plan)} are to run")
+        return ok(check, f"{len(plan)} migrations are pending")
     if plan:
         migration = plan[0][0]
         return fail(
-            check, f"{len(plan)} are missing, {migration.app_label}.{migration.name} the first",
+            check, f"{len(plan)} migrations are missing, the first is {migration.app_label}.{migration.name}",
             "Run python manage.py migrate.",
         )  # fmt: skip
     return ok(check, "none is missing")

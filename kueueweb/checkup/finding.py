@@ -50,8 +50,8 @@ def clock(check: str, theirs: datetime, ours: datetime, precision_seconds: float
     ahead = (theirs - ours).total_seconds()
     skew = max(0.0, abs(ahead) - precision_seconds)
     if skew <= _OK_SKEW_SECONDS:
-        return ok(check, f"{skew:.1f} s from ours")
-    said = f"{skew:.0f} s {'ahead of' if ahead > 0 else 'behind'} ours"
+        return ok(check, f"{skew:.1f} s from this process")
+    said = f"{skew:.0f} s {'ahead of' if ahead > 0 else 'behind'} this process"
     remedy = "Synchronize the machines' clocks (NTP, chrony)."
     return (fail if skew > _MAX_SKEW_SECONDS else warn)(check, said, remedy)
 

@@ -18,7 +18,7 @@ from scheduler.api.diagnostics_views import held_off_by
 from scheduler.live.published import leads
 from scheduler.models import Lease
 
-_START = "Start it, or look at its log: it beats every 5 s."
+_START = "Start it, or check its log: it sends a heartbeat every 5 s."
 
 
 def settings_checks() -> Iterator[Finding]:
@@ -27,17 +27,19 @@ def settings_checks() -> Iterator[Finding]:
     for each in errors:
         yield fail("settings", f"{each.id}: {each.msg}", each.hint or "Change the setting that it names.")
     if settings.DEBUG:
-        yield warn("settings-debug", "DEBUG is true: pages of errors show the code", "Unset DEBUG.")
+        yield warn("settings-debug", "DEBUG is true: error pages show the source code", "Unset DEBUG.")
     if settings.DEMO:
         yield warn("settings-demo", "DEMO is true: accounts have public passwords", "Unset DEMO.")
     if not settings.SESSION_COOKIE_SECURE:
         yield warn(
-            "settings-tls", "cookies go over plain HTTP", "Set BEHIND_TLS_PROXY and TRUSTED_PROXIES, or SECURE_COOKIES."
+            "settings-tls",
+            "cookies are sent over plain HTTP",
+            "Set BEHIND_TLS_PROXY and TRUSTED_PROXIES, or SECURE_COOKIES.",
         )
     examples = [host for host in settings.ALLOWED_HOSTS if host.endswith(("example.org", "example.com"))]
     if examples:
         yield warn(
-            "settings-hosts", f"ALLOWED_HOSTS has {examples[0]}", "Name the hosts under which users reach the pages."
+            "settings-hosts", f"ALLOWED_HOSTS has {examples[0]}", "Set the host names at which users reach the pages."
         )
     if not errors:
         yield ok("settings", f"release {settings.RELEASE}")
@@ -66,20 +68,20 @@ def engine_checks(cluster: Cluster) -> Iterator[Finding]:
     elif cluster.is_mirrored:
         yield ok(check, f"mode {cluster.mode}: another scheduler decides")
     else:
-        yield fail(check, "no scheduler has renewed its lease for 15 s", "Start a scheduler, or look at its log.")
+        yield fail(check, "no scheduler has renewed its lease for 15 s", "Start a scheduler, or check its log.")
     if holder := held_off_by(cluster):
         yield fail(
-            f"installation/{cluster.name}", f"{holder} keeps us from writing to the cluster",
+            f"installation/{cluster.name}", f"{holder} prevents kueueweb from writing to the cluster",
             "Stop one of the two (docs/switching.md).",
         )  # fmt: skip
     refused = Workload.objects.filter(cluster=cluster).exclude(push_error="").exclude(status="Finished").count()
     if refused:
         yield warn(
             f"push/{cluster.name}", f"the cluster refused the last decision on {refused} workloads",
-            "GET workloads/{namespace}/{name}/: push_error has the server's words.",
+            "GET workloads/{namespace}/{name}/: push_error has the server's message.",
         )  # fmt: skip
     found = AuditFinding.objects.filter(cluster=cluster, confirmed=True).count()
     if found:
         yield fail(
-            f"books/{cluster.name}", f"the auditor found {found} disagreements", "Run python manage.py audit-state."
+            f"books/{cluster.name}", f"the auditor found {found} inconsistencies", "Run python manage.py audit-state."
         )

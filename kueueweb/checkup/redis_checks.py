@@ -33,7 +33,7 @@ def redis_checks() -> Iterator[Finding]:
     yield _writes()
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy.startswith("allkeys"):
-        yield warn("redis-eviction", f"maxmemory-policy is {policy}: messages may be dropped", "Set it to noeviction.")
+        yield warn("redis-eviction", f"maxmemory-policy is {policy}: messages may be evicted", "Set it to noeviction.")
 
 
 def _version(info: dict[str, Any]) -> Finding:
@@ -49,5 +49,5 @@ def _writes() -> Finding:
     try:
         redis_client().set(_KEY, b"1", ex=10)
     except RedisError as error:
-        return fail(check, str(error), "Name a primary in REDIS_URL, with room and with the right to write.")
+        return fail(check, str(error), "Set REDIS_URL to a writable primary with free memory.")
     return ok(check, "taken")

@@ -23,7 +23,7 @@ _SECRETS: Final = Kind("v1", "Secret", "secrets")
 _FAILED: Final = "failed calling webhook"
 _SOON: Final = timedelta(days=7)
 _RESTART: Final = (
-    "See that pods of the webhook are ready, and that the API server reaches them (NetworkPolicy, firewall)."
+    "Check that pods of the webhook are ready and that the API server reaches them (NetworkPolicy, firewall)."
 )
 
 
@@ -52,7 +52,7 @@ def _certificate(cluster: Cluster, client: ClusterClient, namespace: str) -> Ite
         return  # only the webhook's own account can read it
     if None in found:
         yield fail(
-            check, f"the API server does not ask it: there is no {NAME}",
+            check, f"the API server does not call the webhook: there is no {NAME}",
             "kubectl apply -f deploy/kubernetes/webhook-configurations.yaml, or helm upgrade.",
         )  # fmt: skip
         return
@@ -62,18 +62,16 @@ def _certificate(cluster: Cluster, client: ClusterClient, namespace: str) -> Ite
 
 def _judged(check: str, bundles: set[str], data: JsonObject, now: datetime) -> Finding:
     """Whether the certificate is valid, and signed by the authority that the API server was told."""
-    restart = "Restart the webhook's pods: they make and register a certificate."
+    restart = "Restart the webhook's pods: they create and register a certificate."
     if bundles == {""} or not bundles or not data.get("tls.crt"):
-        return fail(check, "no certificate is registered", "Start the webhook: it makes and registers one.")
+        return fail(check, "no certificate is registered", "Start the webhook: it creates and registers one.")
     [bundle, *others] = sorted(bundles)
     try:
         [authority, *_] = x509.load_pem_x509_certificates(base64.b64decode(bundle))
         certificate = x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"]))
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature) as error:
-        return fail(
-            check, f"caBundle and certificate do not belong together: {str(error) or 'wrong signature'}", restart
-        )
+        return fail(check, f"caBundle and certificate do not match: {str(error) or 'wrong signature'}", restart)
     ends = certificate.not_valid_after_utc
     if others:
         return fail(check, f"{NAME} has several authorities", restart)
@@ -101,8 +99,8 @@ def _asked(cluster: Cluster, client: ClusterClient, queue: LocalQueue) -> Findin
         if _FAILED in str(error):
             return fail(check, str(error), _RESTART)
         if error.status == HTTPStatus.FORBIDDEN and "admission webhook" not in str(error):
-            return ok(check, "not asked: this account makes no jobs (run doctor in a push pod)")
+            return ok(check, "not checked: this account cannot create jobs (run doctor in a push pod)")
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR or error.status == 0:
             return warn(check, f"not known: {error}", "Run doctor again.")
         return ok(check, f"answers the API server: {error}")
-    return ok(check, f"the API server took a Job of {queue.namespace} as a dry run")
+    return ok(check, f"the API server accepted a Job of {queue.namespace} as a dry run")

@@ -138,7 +138,7 @@ class Supervisor:
         if back_off.due_at is None:
             delay = back_off.ended()
             when = f"in {delay:g} s" if delay else "now"
-            self._say(f"{name} {what} and is started again {when} ({self._logs / name}.log)")
+            self._say(f"{name} {what} and is restarted {when} ({self._logs / name}.log)")
         return back_off.is_due
 
     def _start_server(self, name: str, server: Server) -> None:
@@ -164,4 +164,4 @@ class Supervisor:
         text = ""
         with contextlib.suppress(OSError):
             text = log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
-        return f"{process.name} does not run. The end of {log}:\n{text}"
+        return f"{process.name} is not running. The end of {log}:\n{text}"

@@ -15,5 +15,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> NoReturn:
         raise OperationalError(
             "DATABASE_URL is not set, and this command needs the database. Set it, as in "
-            "DATABASE_URL=postgresql://user:password@host:5432/kueueweb, or run `make demo`, which brings its own."
+            "DATABASE_URL=postgresql://user:password@host:5432/kueueweb, or run `make demo`, which starts "
+            "its own."
         )

@@ -74,7 +74,8 @@ class Runner:
                 progress_at = tick
             if position == len(due) and tick - progress_at > self._patience_seconds:
                 raise StalledRun(
-                    f"{len(due) - self._finished} workloads wait, and nothing moved for {self._patience_seconds} s"
+                    f"{len(due) - self._finished} workloads wait, and nothing has changed for "
+                    f"{self._patience_seconds} s"
                 )
             if tick - said_at >= 10:
                 said_at = tick
@@ -123,7 +124,7 @@ class Runner:
         body: Mapping[str, Any] = {
             "workloads": [{"namespace": NAMESPACE, "name": name} for name in over],
             "reason": "Succeeded",
-            "message": "The load test's time for it is up",
+            "message": "The load test's time is over",
         }
         answer = self._client.post("workloads/finish/", body)
         for changed in answer["changed"]:

@@ -61,7 +61,7 @@ class Followers:
 
     async def _follow(self, query: LogQuery, receive: Receive, send: Send) -> None:
         if self._users[query.user] >= _MAX_PER_USER or self._users.total() >= MAX_FOLLOWERS:
-            message = f"You, or all together, follow as many logs as can be followed at once ({_MAX_PER_USER} each)."
+            message = f"You, or all users together, already follow the maximum number of logs ({_MAX_PER_USER} each)."
             await _answer(send, 429, {"reason": "LimitReached", "message": message, "errors": []})
             return
         with self._counted(query.user):

@@ -61,7 +61,7 @@ class Gate:
         elif scope["path"] == "/readyz":
             await self._answer_ready(send)
         elif not scope["query_string"].isascii():
-            await refuse(send, Refused(400, "Malformed", "The query of the address holds bytes beyond ASCII."))
+            await refuse(send, Refused(400, "Malformed", "The query string contains bytes beyond ASCII."))
         else:
             await self._serve(scope, receive, send)
 

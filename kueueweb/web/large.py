@@ -73,7 +73,8 @@ class LargeRequests:
                 if self._pool is pool:
                     self._pool = None
                 what = (
-                    "The process that read this request has ended. See whether it was taken before you send it again."
+                    "The process that read this request has ended. Check whether the request was carried out before "
+                    "you send it again."
                 )
                 await refuse(send, Refused(503, "Interrupted", what))
                 return

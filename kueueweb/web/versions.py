@@ -83,7 +83,7 @@ class Versions(Generic[Key]):
         try:
             found = await self._versions({one.key for one in expected})
         except DatabaseFailure as error:
-            _log.warning("what is watched cannot be looked at now: %s", error)
+            _log.warning("watched objects cannot be read at the moment: %s", error)
             return
         for one in expected:
             if found.get(one.key) != one.version and not one.change.done():

@@ -74,9 +74,9 @@ class Watchers:
     async def _admit(self, query: WatchQuery, scope: Scope, receive: Receive, send: Send) -> None:
         if self._users[query.user] >= self._limits.per_user or self._users.total() >= self._limits.in_all:
             message = (
-                f"You watch {self._users[query.user]} workloads here and may watch {self._limits.per_user}; all users "
-                f"together watch {self._users.total()} of {self._limits.in_all}. End a watch and try again, or follow "
-                "the lists: workloads/ and the live stream."
+                f"You watch {self._users[query.user]} workloads here and may watch {self._limits.per_user}; all "
+                f"users together watch {self._users.total()} of {self._limits.in_all}. End a watch and try again, "
+                "or use the lists: workloads/ and the live stream."
             )
             refusal = {"reason": "LimitReached", "message": message, "errors": []}
             await answer(send, HTTPStatus.TOO_MANY_REQUESTS, refusal, [(b"retry-after", b"5")])

@@ -104,7 +104,7 @@ def _json_patch(operations: Any) -> Change:
     if not isinstance(operations, list) or not all(isinstance(found, Mapping) for found in operations):
         raise Refusal(HTTPStatus.BAD_REQUEST, "the patch must be a list of operations")
     if len(operations) > _MAX_OPERATIONS:
-        message = f"a JSON patch has at most {_MAX_OPERATIONS} operations; this has {len(operations)}"
+        message = f"a JSON patch has at most {_MAX_OPERATIONS} operations; this one has {len(operations)}"
         raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
     def change(there: JsonObject) -> JsonObject:
@@ -121,7 +121,7 @@ def _json_patch(operations: Any) -> Change:
             message = f"the JSON patch cannot be carried out: {mistake}"
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message) from None
         if not isinstance(wanted, dict):
-            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "the JSON patch leaves no object")
+            raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "the JSON patch removes the object itself")
         return wanted
 
     return change

@@ -43,7 +43,7 @@ class ReviewParser(BodyParser):
         """The object; raises ParseError for what is no such message."""
         body = super().parse(stream, media_type, parser_context)
         if not body.startswith(_MAGIC):
-            raise ParseError("The body is no protobuf of Kubernetes.")
+            raise ParseError("The body is not Kubernetes protobuf.")
         try:
             meta = _read(body[len(_MAGIC) :], _ENVELOPE).get("typeMeta", {})
             raw = next((value for number, value in _fields(body[len(_MAGIC) :]) if number == _RAW), b"")
@@ -51,7 +51,7 @@ class ReviewParser(BodyParser):
                 raise ParseError(f"{meta.get('kind')}: Unsupported value: send it as JSON")
             return {**meta, **_read(raw, _MESSAGES[meta["kind"]])}
         except (IndexError, ValueError) as mistake:
-            raise ParseError(f"The body is no protobuf of Kubernetes: {mistake}") from None
+            raise ParseError(f"The body is not Kubernetes protobuf: {mistake}") from None
 
 
 def _read(data: bytes, message: Message) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
         elif kind == _BYTES:
             length, at = _varint(data, at)
             if at + length > len(data):
-                raise ValueError("it is cut short")
+                raise ValueError("it is truncated")
             yield number, data[at : at + length]
             at += length
         elif kind in (_FIXED64, _FIXED32):

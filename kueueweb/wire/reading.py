@@ -199,5 +199,5 @@ def _read_token(token: str) -> tuple[int, tuple[str, str]]:
         not (isinstance(version, int) and isinstance(namespace, str) and isinstance(name, str))
         or "\0" in namespace + name
     ):
-        raise expired("the continue key is of another server: list again without it")
+        raise expired("the continue key belongs to another server: list again without it")
     return version, (namespace, name)

@@ -28,7 +28,7 @@ class _ReviewView(WireView):
         """The question with its answer."""
         body = request.data
         if not isinstance(body, Mapping) or body.get("kind") not in (None, self.kind):
-            raise Refusal(400, f"the object provided is no {self.kind}")
+            raise Refusal(400, f"the object is not a {self.kind}")
         spec = body.get("spec") or {}
         if not isinstance(spec, Mapping):
             raise Refusal(400, "spec: Invalid value: must be an object")

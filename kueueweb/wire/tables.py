@@ -161,8 +161,8 @@ _COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
 
 JOB_COLUMNS: Final[Sequence[Column]] = (
     _NAME,
-    Column("Status", "Where the job is in its life", _job_status),
-    Column("Completions", "Pods that have succeeded, of those wanted", _job_completions),
+    Column("Status", "State of the job", _job_status),
+    Column("Completions", "Pods that have succeeded, out of those wanted", _job_completions),
     Column("Duration", "Time from its start to its end", _job_duration),
     _AGE,
     Column("Containers", "Names of the containers", _containers("name"), priority=1),

@@ -217,7 +217,7 @@ class ObjectWriter:
             raise Refusal(HTTPStatus.BAD_REQUEST, "metadata: Required value: the body must be an object")
         for key, expected in (("apiVersion", self._api_version), ("kind", self._resource.kind)):
             if body.get(key) != expected:
-                rule = f'{key}: Invalid value: "{body.get(key)}": this address takes "{expected}"'
+                rule = f'{key}: Invalid value: "{body.get(key)}": this address expects "{expected}"'
                 raise Refusal(HTTPStatus.BAD_REQUEST, rule)
         for key, expected in (("namespace", namespace), ("name", name)):
             if expected and metadata.get(key, expected) != expected:

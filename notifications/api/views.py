@@ -126,9 +126,9 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         event = Event(whole["event"])
         self._check_channels(whole)
         if event not in TIMED_EVENTS and whole.get("minutes") is not None:
-            raise ValidationError({"minutes": f"{event} happens at once. Leave it out."})
+            raise ValidationError({"minutes": f"{event} is sent immediately. Leave it out."})
         if event not in _QUEUE_EVENTS and whole.get("cluster_queue"):
-            raise ValidationError({"cluster_queue": f"{event} concerns no queue. Leave it out."})
+            raise ValidationError({"cluster_queue": f"{event} does not concern a queue. Leave it out."})
         if event in TIMED_EVENTS and whole.get("minutes") is None:
             attrs["minutes"] = DEFAULT_MINUTES[event]
         return attrs
@@ -136,11 +136,11 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
     def _check_channels(self, whole: dict[str, Any]) -> None:
         channels = whole.get("channels") or []
         if Channel.WEBHOOK in channels and not whole.get("webhook_url"):
-            raise ValidationError({"webhook_url": "Required value: the URL that is called."})
+            raise ValidationError({"webhook_url": "Required value: the URL to call."})
         if Channel.MAIL in channels and not settings.EMAIL_HOST:
-            raise ValidationError({"channels": "This kueueweb sends no mail: its operator sets EMAIL_HOST."})
+            raise ValidationError({"channels": "This kueueweb cannot send mail: its operator must set EMAIL_HOST."})
         if Channel.MAIL in channels and not self.context["user"].email:
-            raise ValidationError({"channels": "Your account has no mail address. A cluster admin can set it."})
+            raise ValidationError({"channels": "Your account has no mail address. A cluster admin can add one."})
 
 
 class _OwnView(ClusterView):
@@ -247,7 +247,7 @@ class RuleListView(_OwnView):
             # Serialise two requests at the same time, so that both are counted.
             User.objects.select_for_update().get(pk=self.user().pk)
             if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
-                raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, which is the most. Delete one first.")
+                raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, the maximum. Delete one first.")
             serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
         return Response(serializer.data, status.HTTP_201_CREATED)
 

@@ -93,7 +93,7 @@ def _waits(look: Look) -> Iterator[Occurrence]:
     found = waiting.annotate(since=Coalesce("evicted_at", "created_at")).filter(since__lte=look.cutoff)
     reader = Reader(look.access, look.cluster)
     for workload in found.order_by("since")[:MAX_AT_ONCE]:
-        verb = f"waits for more than {look.minutes} min"
+        verb = f"has waited for more than {look.minutes} min"
         yield _of_workload(workload, workload.since, verb, reader.message(workload.message))
 
 
@@ -117,8 +117,8 @@ def _starved(look: Look) -> Iterator[Occurrence]:
     for row in waiting.order_by("queue"):
         queue = row["queue"]
         if queue not in served and visibility.sees_queue(queue):
-            title = f"The queue {queue} has admitted nothing for {look.minutes} min"
-            yield Occurrence(queue, title, f"{row['number']} workloads wait in it.", f"/queues/{queue}")
+            title = f"The queue {queue} has admitted no workload for {look.minutes} min"
+            yield Occurrence(queue, title, f"{row['number']} workloads wait in the queue.", f"/queues/{queue}")
 
 
 def _failed_devices(look: Look) -> Iterator[Occurrence]:
@@ -139,7 +139,7 @@ def _silent(look: Look) -> Iterator[Occurrence]:
         return
     since = "never" if renewed is None else f"{renewed:%Y-%m-%d %H:%M:%S} UTC"
     title = f"The scheduler of cluster {look.cluster.name} is silent"
-    yield Occurrence("lease", title, f"Its last sign of life: {since}. Nothing is admitted meanwhile.", "/")
+    yield Occurrence("lease", title, f"Its last heartbeat: {since}. No workload is admitted meanwhile.", "/")
 
 
 HAPPENS: Final[Mapping[Event, Callable[[Look], Iterable[Occurrence]]]] = {

@@ -27,7 +27,8 @@ from queues.services.configuration import apply_json
 from scheduling.manifest import LocatedError
 
 _AMOUNTS: Final = (
-    "As Kubernetes writes amounts: 500m, 10Gi; GPU memory in MiB, GPU cores in percent. An empty limit is none."
+    "Write amounts as in Kubernetes: 500m, 10Gi; GPU memory in MiB, GPU cores in percent. An empty "
+    "limit means no limit."
 )
 
 
@@ -165,7 +166,8 @@ class ConfigurationForm(AnyModelForm):
         by_whom = self.instance.changed_by or "Another user"
         return (
             f"{by_whom} changed {self.instance} after this page was opened; nothing was stored. "
-            f"{'; '.join(differences) or 'It is what this page says'}. Open the page anew, and make your change there."
+            f"{'; '.join(differences) or 'It is what this page says'}. Reload the page, and make your change "
+            "there."
         )
 
     def _of(self, name: str) -> Any:

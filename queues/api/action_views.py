@@ -34,10 +34,10 @@ Key = tuple[str, str]
 Action = Callable[..., list[Key]]
 
 _WHY_NOT: Mapping[str, str] = {
-    "cancel": "It is being cancelled already.",
-    "hold": "It is held already.",
-    "release": "It is not held.",
-    "requeue": "It holds no quota, or is stopping already.",
+    "cancel": "It is already being cancelled.",
+    "hold": "It is already on hold.",
+    "release": "It is not on hold.",
+    "requeue": "It holds no quota, or is already stopping.",
     "priority": "Its priority cannot be changed.",
     "finish": "It cannot be finished.",
 }
@@ -76,7 +76,7 @@ class _ActionView(ClusterView):
             raise self.missing("Workload", namespace, name)
         if not changed:
             state = _states(self.cluster, [(namespace, name)]).get((namespace, name), row | {"ending": None})
-            raise Conflict(f"Workload {namespace}/{name} cannot take {self.verb}: {_why_not(self.verb, state)}")
+            raise Conflict(f"{self.verb} does not apply to workload {namespace}/{name}: {_why_not(self.verb, state)}")
         return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
 
@@ -179,7 +179,7 @@ def _require_known(value: int) -> None:
 def _require_class(cluster: Cluster, namespace: str, queue: str, class_name: str) -> None:
     """Submitters choose among the classes that the namespace or the LocalQueue allows; numbers are for admins."""
     if not class_name:
-        raise NotPermitted("A priority as a number needs the role admin in the namespace: name a priority class.")
+        raise NotPermitted("A numeric priority requires the role admin in the namespace: use a priority class.")
     problem = class_problem(cluster, namespace, queue, class_name)
     if problem:
         raise NotPermitted(f"{class_name} {problem}.")

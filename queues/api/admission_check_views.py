@@ -65,6 +65,6 @@ class CheckAnswerView(ClusterView):
         if not self.access.sees(namespace):
             raise self.missing("Workload", namespace, name)
         raise NotPermitted(
-            f"{self.access.username} may not answer admission checks: it needs the role admin in all namespaces, "
-            f"or the permission {_RIGHT}."
+            f"{self.access.username} may not answer admission checks: this requires the role admin in all "
+            f"namespaces, or the permission {_RIGHT}."
         )

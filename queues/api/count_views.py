@@ -88,7 +88,7 @@ def _counted(workloads: QuerySet[Workload], by: str) -> tuple[int, Mapping[str, 
         key = by.removeprefix(_LABEL)
         broken = qualified_name(key)
         if broken is not None:
-            raise ValidationError({"by": f"{key!r} is no key of a label: it {broken}."})
+            raise ValidationError({"by": f"{key!r} is not a label key: it {broken}."})
         workloads, column = workloads.annotate(counted_label=label_text("labels", key)), "counted_label"
     elif by == _STATE:
         workloads, column = workloads.annotate(counted_state=workload_state()), "counted_state"

@@ -103,7 +103,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         """The workloads that are named, as far as they are there."""
         keys = value.split(",")
         if len(keys) > MAX_NAMES:
-            rule = f"Too many: {len(keys)} names, and {MAX_NAMES} are the most. Ask in parts."
+            rule = f"Too many: {len(keys)} names; at most {MAX_NAMES} are allowed. Split the request."
             raise ValidationError({name: rule})
         by_namespace: dict[str, list[str]] = defaultdict(list)
         for key in keys:

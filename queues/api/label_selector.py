@@ -33,11 +33,11 @@ def label_text(column: str, key: str) -> Func:
 def with_labels(workloads: QuerySet[Workload], parameter: str, text: str) -> QuerySet[Workload]:
     """The workloads that match each requirement of the selector; raises ValidationError, which names the parameter."""
     if len(text) > MAX_LENGTH:
-        rule = f"Too long: {len(text)} characters, and {MAX_LENGTH} are the most. Leave out some requirements."
+        rule = f"Too long: {len(text)} characters; at most {MAX_LENGTH} are allowed. Remove some requirements."
         raise ValidationError({parameter: rule})
     parts = [part.strip() for part in _BETWEEN.split(text)]
     if len(parts) > MAX_REQUIREMENTS:
-        rule = f"Too many: {len(parts)} requirements, and {MAX_REQUIREMENTS} are the most. Leave some out."
+        rule = f"Too many: {len(parts)} requirements; at most {MAX_REQUIREMENTS} are allowed. Remove some."
         raise ValidationError({parameter: rule})
     for part in parts:
         workloads = workloads.filter(_requirement(part, parameter))

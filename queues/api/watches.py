@@ -78,7 +78,7 @@ class WatchEventSerializer(serializers.Serializer[Any]):
 
 WATCH_ANSWERS: Final = {
     (200, "application/json"): WorkloadDetailSerializer,
-    (200, WATCH_MEDIA_TYPE): OpenApiResponse(WatchEventSerializer, "With `watch`, one such object on each line."),
+    (200, WATCH_MEDIA_TYPE): OpenApiResponse(WatchEventSerializer, "With `watch`, one such object per line."),
     304: OpenApiResponse(None, "The workload still has the given `resource_version`."),
 }
 
@@ -107,7 +107,7 @@ def asks_to_wait(request: Request) -> bool:
     """Whether the answer is to come later, or again and again. Raises ValidationError."""
     stream, version = flag(request, "watch"), query_text(request.query_params, "resource_version")
     if not stream and not version and "timeout_seconds" in request.query_params:
-        raise ValidationError({"timeout_seconds": "needs watch=true, or the resource_version that you know."})
+        raise ValidationError({"timeout_seconds": "needs watch=true, or the resource_version that you have."})
     return request.method == "GET" and (stream or bool(version))
 
 
@@ -123,7 +123,7 @@ def wait_for(workload: int, request: Request) -> HttpResponse:
         stream=stream,
         seconds=int(seconds),
     )
-    message = "This process answers at once and never waits. Ask without watch and resource_version."
+    message = "This process answers at once and never waits. Omit watch and resource_version."
     content = orjson.dumps({"reason": "Unavailable", "message": message, "errors": []})
     return HttpResponse(
         content, status=503, content_type="application/json", headers={WATCH_HEADER: query.encoded(), "Retry-After": 5}

@@ -83,7 +83,7 @@ def _json(content: Any) -> bytes | None:
 def _read(top: FieldReader, index: int, known: KnownDocuments) -> WorkloadSpec:
     prefix = top.text("generate_name", syntax=generate_name_prefix)
     if prefix and top.has("name"):
-        top.error("generate_name", "must not stand beside name", "Leave one of the two out.", MistakeReason.FORBIDDEN)
+        top.error("generate_name", "must not be combined with name", "Remove one of the two.", MistakeReason.FORBIDDEN)
     priority_class = top.text("priority_class", syntax=dns_subdomain)
     kind = top.text("priority_class_kind", _CLASS_KINDS[0])
     if kind not in _CLASS_KINDS:
@@ -155,7 +155,9 @@ def _read_template(item: FieldReader) -> PodTemplateSpec:
     if not item.has("template"):
         return _read_short_form(item)
     if short:
-        item.error(short[0], "must not stand beside template", "Write it into the template.", MistakeReason.FORBIDDEN)
+        item.error(
+            short[0], "must not be combined with template", "Write it into the template.", MistakeReason.FORBIDDEN
+        )
     template = item.fields("template")
     return read_pod_template(template) if template else PodTemplateSpec()
 

@@ -119,7 +119,7 @@ class WorkloadsView(ClusterView):
         """Return a page of the workloads that the user may see."""
         ordering = query_text(request.query_params, "ordering") or "-id"
         if ordering not in _ORDERINGS:
-            raise ValidationError({"ordering": f"{ordering!r} is none of {', '.join(_ORDERINGS)}."})
+            raise ValidationError({"ordering": f"{ordering!r} is not one of {', '.join(_ORDERINGS)}."})
         if ordering == _POSITION:
             return self._by_position(request)
         annotations = _asked_annotations(query_text(request.query_params, "annotations"))
@@ -132,12 +132,12 @@ class WorkloadsView(ClusterView):
         after = query_text(parameters, "after") or "0"
         limit = query_text(parameters, "limit") or "100"
         if not query_text(parameters, "cluster_queue"):
-            raise ValidationError({"cluster_queue": "Positions are those of one ClusterQueue: name it."})
+            raise ValidationError({"cluster_queue": "Positions belong to one ClusterQueue: name it."})
         if self.reach.is_of_several:
-            raise ValidationError({"cluster": "Positions are those of one ClusterQueue: name its cluster."})
+            raise ValidationError({"cluster": "Positions belong to one ClusterQueue: name its cluster."})
         unused = sorted(set(WorkloadFilter.base_filters) & set(parameters) - _OF_POSITIONS)
         if unused:
-            rule = f"Forbidden with ordering=position, which takes {', '.join(sorted(_OF_POSITIONS))}."
+            rule = f"Forbidden with ordering=position, which only accepts {', '.join(sorted(_OF_POSITIONS))}."
             raise ValidationError(dict.fromkeys(unused, rule))
         for name in ("cluster_queue", "local_queue", "namespace"):
             if "," in query_text(parameters, name):
@@ -215,12 +215,12 @@ def _asked_annotations(text: str) -> list[str]:
     """The keys, each once; raises ValidationError."""
     keys = list(dict.fromkeys(key.strip() for key in text.split(","))) if text else []
     if len(keys) > MAX_ANNOTATIONS:
-        rule = f"Too many: {len(keys)} keys, and {MAX_ANNOTATIONS} are the most. Leave some out."
+        rule = f"Too many: {len(keys)} keys; at most {MAX_ANNOTATIONS} are allowed. Remove some."
         raise ValidationError({"annotations": rule})
     for key in keys:
         broken = qualified_name(key.lower())  # Kubernetes accepts them in any case
         if broken is not None:
-            raise ValidationError({"annotations": f"{key!r} is no key of an annotation: it {broken}."})
+            raise ValidationError({"annotations": f"{key!r} is not an annotation key: it {broken}."})
     return keys
 
 
@@ -351,7 +351,9 @@ def _require_rights(access: Access, specs: Sequence[WorkloadSpec]) -> None:
             spec.document,
             "namespace",
             spec.namespace,
-            "needs the role admin there" if spec.never_preempt else "needs the role submitter there",
+            "requires the role admin in the namespace"
+            if spec.never_preempt
+            else "requires the role submitter in the namespace",
             "Leave never_preempt out." if access.may("submit", "Workload", spec.namespace) else "",
             MistakeReason.NOT_PERMITTED,
         )
@@ -359,4 +361,4 @@ def _require_rights(access: Access, specs: Sequence[WorkloadSpec]) -> None:
         if not access.may("protect" if spec.never_preempt else "submit", "Workload", spec.namespace)
     ]
     if refused:
-        raise NotPermitted(f"{len(refused)} of {len(specs)} workloads may not be stored; nothing was.", refused)
+        raise NotPermitted(f"You may not store {len(refused)} of {len(specs)} workloads; nothing was stored.", refused)

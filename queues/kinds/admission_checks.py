@@ -34,7 +34,7 @@ class AdmissionChecks(FieldType):
         if plain:
             holder.error(
                 "admissionChecks",
-                "must not be set beside admissionChecksStrategy",
+                "must not be combined with admissionChecksStrategy",
                 "Move them into admissionChecksStrategy.",
                 MistakeReason.FORBIDDEN,
             )

@@ -22,7 +22,7 @@ def _check_topology(reading: Reading) -> None:
     if reading.values["topology_name"] and not reading.values["node_labels"]:
         reading.error(
             "topology_name",
-            "needs at least one node label beside it",
+            "needs at least one node label",
             "Add labels that select the nodes of the topology.",
         )
 

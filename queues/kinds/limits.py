@@ -35,7 +35,7 @@ def _read_limits(holder: FieldReader, key: str) -> list[dict[str, Any]]:
     for item in holder.items(key, min_items=1):
         entry = _read_item(item)
         if entry["type"] and entry["type"] in [other["type"] for other in limits]:
-            item.error("type", "has an entry already", "Put both into one.", MistakeReason.DUPLICATE)
+            item.error("type", "already has an entry", "Combine the two entries.", MistakeReason.DUPLICATE)
         limits.append(entry)
     return [with_api_defaults(entry) for entry in limits]
 
@@ -119,10 +119,10 @@ def _warn_of_devices(reading: Reading) -> None:
     devices = [name for name in hard if name.startswith(_LIMITS) and "/" in name]
     for name in devices:
         if parse_quantity(hard[name]) % NANOS:
-            reading.warn("hard", "is not a whole number and so limits nothing, as in HAMi", entry=name)
+            reading.warn("hard", "is not a whole number and therefore limits nothing, as in HAMi", entry=name)
     for name in ("scopes", "scope_selector"):
         if devices and reading.values[name]:
-            reading.warn(name, "limits of devices count for all pods, as in HAMi")
+            reading.warn(name, "device limits apply to all pods, as in HAMi")
             break
 
 

@@ -97,7 +97,7 @@ def _read_resources(stated: FieldReader) -> Weights:
     for name in list(listed.content)[:_MAX_RESOURCES]:
         broken = qualified_name(name)
         if broken:
-            listed.error(name, f"as a resource name {broken}")
+            listed.error(name, f"is a resource name: {broken}")
         weight = listed.optional_integer(name)
         if weight is not None:
             found[name] = weight

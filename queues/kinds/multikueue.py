@@ -66,7 +66,7 @@ def _check_source(reading: Reading) -> None:
         field = "cluster_profile" if kube_config else "kube_config"
         rule = "exactly one of the fields in [kubeConfig clusterProfileRef] must be set"
         reason = MistakeReason.FORBIDDEN if kube_config else MistakeReason.REQUIRED
-        reading.error(field, rule, "Name a kubeconfig, or a cluster that is known here.", reason)
+        reading.error(field, rule, "Set a kubeconfig, or a cluster that is registered here.", reason)
 
 
 MULTIKUEUE_CONFIG: Final = Kind(

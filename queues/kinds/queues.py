@@ -160,8 +160,8 @@ class ConcurrentAdmission(FieldType):
         policy.close()
         strict = reading.values["queueing_strategy"] == QueueingStrategy.STRICT_FIFO
         for broken, rule, remedy in (
-            (len(groups) != 1, "needs exactly one resource group", ""),
-            (len(groups) == 1 and len(flavors) > _MAX_CONCURRENT_FLAVORS, "needs at most 16 flavors", ""),
+            (len(groups) != 1, "requires exactly one resource group", ""),
+            (len(groups) == 1 and len(flavors) > _MAX_CONCURRENT_FLAVORS, "allows at most 16 flavors", ""),
             (strict, "can't be used with StrictFIFO", "Use BestEffortFIFO."),
         ):
             if broken:
@@ -214,7 +214,7 @@ def _check_cluster_queue(reading: Reading) -> None:
     if values["flavor_preference"] and policies != {FungibilityPolicy.TRY_NEXT_FLAVOR}:
         reading.error(
             "flavor_preference",
-            "needs whenCanBorrow and whenCanPreempt to be TryNextFlavor",
+            "requires whenCanBorrow and whenCanPreempt to be TryNextFlavor",
             "Set both, or remove the preference.",
         )
     policy = values["borrow_within_cohort_policy"]

@@ -147,7 +147,7 @@ class _GroupReader:
         for index, resource in enumerate(covered):
             if resource in self._resources:
                 path = f"{item.at(self._named('coveredResources'))}[{index}]"
-                rule = "is covered by another resource group already"
+                rule = "is already covered by another resource group"
                 item.report.error(path, resource, rule, "Keep it in one group.", MistakeReason.DUPLICATE)
         self._resources.update(covered)
         flavors: list[str] = []
@@ -188,7 +188,7 @@ class _GroupReader:
         if left_out:
             flavor.warn(
                 "resources",
-                f"leaves out {', '.join(left_out)}, which Kueue would refuse: there is no limit on that in this flavor",
+                f"leaves out {', '.join(left_out)}, which Kueue would reject: these are unlimited in this flavor",
             )
         return cells
 
@@ -207,7 +207,7 @@ class _GroupReader:
             )
 
     def _read_cell(self, cell: FieldReader, flavor: str, resource: str) -> QuotaSpec:
-        cell.require(self._named("nominalQuota"), "Add it; 0 gives no quota of its own.")
+        cell.require(self._named("nominalQuota"), "Add it; 0 means no quota of its own.")
         nominal = cell.amount(self._named("nominalQuota"), resource) or 0
         borrowing = cell.amount(self._named("borrowingLimit"), resource)
         lending = cell.amount(self._named("lendingLimit"), resource)
@@ -218,7 +218,7 @@ class _GroupReader:
         if not self._in_cohort:
             for key, limit in (("borrowingLimit", borrowing), ("lendingLimit", lending)):
                 if limit is not None:
-                    cell.warn(self._named(key), "has no effect without a cohort; Kueue refuses it")
+                    cell.warn(self._named(key), "has no effect without a cohort, and Kueue rejects it")
         amounts = {"nominalQuota": nominal, "borrowingLimit": borrowing, "lendingLimit": lending}
         texts = {key: str(cell.content.get(self._named(key))) for key, amount in amounts.items() if amount is not None}
         spellings = {key: text for key, text in texts.items() if text != format_amount(resource, amounts[key] or 0)}
@@ -316,7 +316,7 @@ def _read_flavor(flavor: FieldReader, resource: str, in_cohort: bool) -> QuotaSp
     quota.close()
     flavor.close()
     if least is None:
-        quota.warn("min", "is missing, which Kueue would refuse: 0 is taken")
+        quota.warn("min", "is missing, which Kueue would reject: 0 is used")
         least = 0
     if most is None:
         return QuotaSpec(name, resource, least)

@@ -73,7 +73,7 @@ def read_documents(
     """
     reader = _Reader(source, first_index, limits)
     if len(text) > limits.bytes:
-        rule, remedy = f"must have at most {limits.bytes} bytes in one call", "Send it in several calls."
+        rule, remedy = f"must have at most {limits.bytes} bytes per request", "Send it in several requests."
         mistake = LocatedError(first_index, "", f"{len(text)} bytes", rule, remedy, MistakeReason.HOSTILE, source)
         raise ManifestTooLarge([mistake])
     try:
@@ -167,7 +167,7 @@ class _Reader:
         self._index += 1
         if self._index >= self._last_index:
             raise self.hostile(
-                "", self._index, f"must have at most {self._limits.documents} documents in one call", "Split it."
+                "", self._index, f"must have at most {self._limits.documents} documents per request", "Split it."
             )
 
     def _take(self, event: yaml.Event) -> None:
@@ -189,12 +189,12 @@ class _Reader:
     def _take_alias(self, anchor: str) -> None:
         """Write out what an alias stands for."""
         if anchor not in self._anchors:
-            raise self.malformed(self._path(), f"*{anchor}", f"Not found: &{anchor} does not stand before its alias")
+            raise self.malformed(self._path(), f"*{anchor}", f"Not found: &{anchor} is not defined before its alias")
         value = self._anchors[anchor]
         if self._stack and self._stack[-1].awaits_key:
             raise self.malformed(self._path(), f"*{anchor}", "a key must be a string, not an alias", "Write it out.")
         if any(frame.container is value for frame in self._stack):
-            raise self.hostile(self._path(), f"*{anchor}", "an alias must not stand inside of what it stands for")
+            raise self.hostile(self._path(), f"*{anchor}", "an alias must not occur inside the value that it refers to")
         self._add(self._copy(value, anchor, len(self._stack)))
 
     def _copy(self, value: Any, anchor: str, depth: int) -> Any:
@@ -205,11 +205,11 @@ class _Reader:
         if self._aliased_values > limits.aliased_values or self._aliased_characters > limits.aliased_characters:
             rule = (
                 f"aliases must stand for at most {limits.aliased_values} values and {limits.aliased_characters} "
-                "characters in one call"
+                "characters per request"
             )
             raise self.hostile(self._path(), f"*{anchor}", rule, "Split it.")
         if depth > limits.depth:
-            raise self.hostile(self._path(), f"*{anchor}", f"must not nest more than {limits.depth} deep")
+            raise self.hostile(self._path(), f"*{anchor}", f"must not be nested more than {limits.depth} deep")
         if isinstance(value, dict):
             self._aliased_characters += sum(map(len, value))
             return {key: self._copy(each, anchor, depth + 1) for key, each in value.items()}
@@ -236,7 +236,11 @@ class _Reader:
         if key in frame.container or (merges and frame.merged is not _NOTHING):
             path = f"{self._path()}.{key}".removeprefix(".")
             raise self.malformed(
-                path, key, "Duplicate value: one mapping has this key twice", "Remove one.", MistakeReason.DUPLICATE
+                path,
+                key,
+                "Duplicate value: one mapping contains this key twice",
+                "Remove one.",
+                MistakeReason.DUPLICATE,
             )
         self._check_text(key)
         frame.key = frame.field = key
@@ -249,7 +253,9 @@ class _Reader:
         if self._stack and self._stack[-1].awaits_key:
             raise self.malformed(self._path(), None, "a key must be a string, not a mapping or a list")
         if len(self._stack) >= self._limits.depth:
-            raise self.hostile(self._path(), len(self._stack), f"must not nest more than {self._limits.depth} deep")
+            raise self.hostile(
+                self._path(), len(self._stack), f"must not be nested more than {self._limits.depth} deep"
+            )
         self._add(container, event.anchor)
         self._stack.append(_Frame(container))
 
@@ -259,7 +265,7 @@ class _Reader:
         self._values += 1
         if self._values > self._limits.values:
             raise self.hostile(
-                "", self._values, f"must have at most {self._limits.values} values in one call", "Split it."
+                "", self._values, f"must have at most {self._limits.values} values per request", "Split it."
             )
         if not self._stack:
             self._root = value

@@ -60,7 +60,7 @@ def _check_extended_resources(container: FieldReader) -> None:
     for name in filter(is_extended, map(str, requests)):
         path = f"{container.at('resources')}.limits[{name}]"
         if limits.get(name) is None:
-            text = "is missing: Kubernetes refuses a request of an extended resource without an equal limit"
+            text = "is missing: Kubernetes rejects a request of an extended resource without an equal limit"
             container.report.warn(path, text)
         elif not _same_amount(requests[name], limits[name]):
             path = f"{container.at('resources')}.requests[{name}]"

@@ -123,7 +123,7 @@ def _added_capabilities(path: str, context: Mapping[str, Any], allowed: frozense
 def _restricted_volumes(spec: Mapping[str, Any]) -> Iterator[Violation]:
     for number, volume in enumerate(_items(spec, "volumes")):
         for name in volume.keys() - _RESTRICTED_VOLUMES - {"name", "hostPath"}:
-            yield Violation(f"volumes[{number}].{name}", volume[name], "is not a type of volume that is allowed")
+            yield Violation(f"volumes[{number}].{name}", volume[name], "is not an allowed volume type")
 
 
 def _restricted_container(path: str, container: Mapping[str, Any], pod: Mapping[str, Any]) -> Iterator[Violation]:

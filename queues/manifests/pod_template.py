@@ -183,7 +183,7 @@ def _read_quantities(holder: FieldReader, key: str) -> None:
     for name in quantities.content:
         broken = qualified_name(name)
         if broken:
-            quantities.error(name, f"as a resource name {broken}")
+            quantities.error(name, f"is a resource name: {broken}")
             continue
         if name == PODS:
             quantities.error(name, "is reserved for counting pods", "Remove it.", MistakeReason.FORBIDDEN)

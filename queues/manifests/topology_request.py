@@ -53,9 +53,9 @@ def _check(report: ValidationReport, path: str, found: Mapping[str, Any]) -> Non
         report.error(path, None, rule, "Keep one.", MistakeReason.FORBIDDEN)
     slice_level, size = "podSetSliceRequiredTopology" in found, "podSetSliceSize" in found
     if slice_level != size:
-        report.error(path, None, "must set the slice's topology and its size together, or neither")
+        report.error(path, None, "must set both the slice's topology and its size, or neither")
     if "podsetSliceRequiredTopologyConstraints" in found and (slice_level or size):
-        rule = "must not set slice constraints beside a single slice topology"
+        rule = "must not set slice constraints together with a single slice topology"
         report.error(path, None, rule, "Keep one form.", MistakeReason.FORBIDDEN)
     if "podSetGroupName" in found and not any(level in found for level in _LEVELS):
         report.error(path, found["podSetGroupName"], "a pod set group needs a required or preferred topology")

@@ -125,7 +125,7 @@ def _read_pod_sets(spec: FieldReader) -> tuple[PodSetSpec, ...]:
 def _read_pod_set(item: FieldReader) -> PodSetSpec:
     count = item.integer("count", 1)
     if item.take("replicas") is not None:
-        item.warn("replicas", "is not a field of Kueue: it is used as count")
+        item.warn("replicas", "is not a field of Kueue's; it is used as count")
         if not item.has("count"):
             count = item.integer("replicas", 1)
     least = item.optional_integer("minCount", minimum=1)

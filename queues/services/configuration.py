@@ -82,7 +82,7 @@ def _generation_in(body: Mapping[str, Any]) -> Precondition | None:
     if generation is None:
         return None
     if isinstance(generation, bool) or not isinstance(generation, int):
-        rule, remedy = "must be an integer", "Send the value that was read, or omit it."
+        rule, remedy = "must be an integer", "Send the value that you read, or omit it."
         raise ManifestErrors([LocatedError(0, "generation", generation, rule, remedy, MistakeReason.WRONG_TYPE)])
     return Precondition(frozenset({str(generation)}), "generation")
 
@@ -358,7 +358,7 @@ class _Writer:
         if meta.resource_version != str(row.generation):
             by_whom = f" by {row.changed_by}" if row.changed_by else ""
             rule = f"the object has been modified{by_whom}; its resourceVersion is {row.generation} now"
-            remedy = "Please apply your changes to the latest version and try again, or leave resourceVersion out."
+            remedy = "Please apply your changes to the latest version and try again, or omit resourceVersion."
             path = submitted.at("metadata.resourceVersion")
             error = LocatedError(submitted.report.document, path, meta.resource_version, rule, remedy, Conflict.reason)
             name = f'{self._kind.plural} "{meta.key}"'

@@ -300,7 +300,7 @@ def _check_containers(submitted: Submitted[JobManifest], queue: str) -> None:
     job = submitted.spec
     if not queue or job.queue_name or all((each.template.get("spec") or {}).get("containers") for each in job.pod_sets):
         return
-    rule = f"Required value: LocalQueue {queue} takes the jobs of the namespace, and this one could never run"
+    rule = f"Required value: LocalQueue {queue} is used for all jobs of the namespace, and this one could never run"
     path = submitted.at("spec.template.spec.containers")
     submitted.report.error(path, None, rule, "Add at least one container.", MistakeReason.REQUIRED)
 

@@ -82,8 +82,9 @@ def jobs_of(cluster: Cluster) -> QuerySet[Workload]:
 def _check(whose: str, there: int, new: int, limit: int, setting: str) -> None:
     if limit and there + new > limit:
         raise LimitReached(
-            f"{whose} has {there:,} unfinished workloads and may have {limit:,}: {new:,} more are too many. Nothing "
-            f"was stored. Wait until some have finished, or cancel some; an operator of kueueweb can raise {setting}.",
+            f"{whose} has {there:,} unfinished workloads and may have {limit:,}: {new:,} more would be too "
+            "many. Nothing was stored. Wait until some have finished, or cancel some; an operator of "
+            f"kueueweb can raise {setting}.",
             _RETRY_SECONDS,
         )
 
@@ -107,12 +108,12 @@ def check_rate(new: int, user: str, now: float | None = None) -> None:
         if count > limit:
             redis_client().decrby(key, new)
     except RedisError as error:
-        _log.warning("Submissions of %s are not counted: %s", user, error)
+        _log.warning("Submissions of %s could not be counted: %s", user, error)
         return
     if count > limit:
         raise LimitReached(
-            f"User {user} may submit {limit:,} workloads a minute and has submitted {count - new:,} in this one: "
-            f"{new:,} more are too many. Nothing was stored. Send them later, or fewer at a time; an operator of "
-            "kueueweb can raise MAX_SUBMISSIONS_PER_MINUTE.",
+            f"User {user} may submit {limit:,} workloads a minute and has submitted {count - new:,} in this "
+            f"one: {new:,} more would be too many. Nothing was stored. Wait, or submit fewer at a time; an "
+            "operator of kueueweb can raise MAX_SUBMISSIONS_PER_MINUTE.",
             _MINUTE - second,
         )

@@ -135,7 +135,7 @@ def _owner_key(job: JobManifest) -> tuple[str, str, str]:
 
 
 def _mistake(document: int, path: str, value: str, owner: str) -> LocatedError:
-    whose = f"was submitted by {owner}" if owner else "was made in the cluster"
+    whose = f"was submitted by {owner}" if owner else "was created in the cluster"
     rule = f"{whose}, and in this namespace only its owner and admins may change it"
     return LocatedError(document, path, value, rule, _REMEDY, MistakeReason.NOT_PERMITTED)
 
@@ -143,7 +143,7 @@ def _mistake(document: int, path: str, value: str, owner: str) -> LocatedError:
 def _refuse(mistakes: Sequence[LocatedError], remedy: str = _REMEDY) -> None:
     if mistakes:
         first = mistakes[0]
-        more = f" ({len(mistakes) - 1} more are not either.)" if len(mistakes) > 1 else ""
+        more = f" ({len(mistakes) - 1} more objects are concerned.)" if len(mistakes) > 1 else ""
         raise NotPermitted(f"{first.value} {first.rule}. {remedy} Nothing was changed.{more}", mistakes)
 
 
@@ -166,8 +166,8 @@ def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]
         if above is not None and access.cohorts.isdisjoint(above):
             key = f"{namespace}/{name}" if namespace else name
             raise NotPermitted(
-                f"{access.username} may not change {kind} {key}: it is not below a cohort that "
-                f"{access.username} is queue-admin of ({', '.join(sorted(access.cohorts)) or 'none'})."
+                f"{access.username} may not change {kind} {key}: it is not below a cohort of which "
+                f"{access.username} is queue-admin ({', '.join(sorted(access.cohorts)) or 'none'})."
             )
 
 

@@ -27,7 +27,7 @@ PRIORITY_CLASSES: Final = "kueueweb.io/allowed-priority-classes"
 NODE_NAMES: Final = "kueueweb.io/allow-node-names"
 MAX_PRIORITY: Final = 1_000_000_000
 """Kubernetes' maximum for user-defined priorities; higher ones belong to system classes."""
-_FOR_ADMINS: Final = "needs the role admin in the namespace"
+_FOR_ADMINS: Final = "requires the role admin in the namespace"
 _NAME_A_CLASS: Final = "Name a priority class instead."
 _SYSTEM_CLASSES: Final = "system-"
 _SYSTEM_TAINTS: Final = ("node-role.kubernetes.io/", "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -87,7 +87,7 @@ class PodPolicy:
             remedy = "Use nodeSelector: the scheduler chooses the node."
             yield Finding("nodeName", spec["nodeName"], f"may not be set {where}", remedy)
         if spec.get("priority") is not None:
-            yield Finding("priority", spec["priority"], "may not be set: a PriorityClass gives it", "Remove it.")
+            yield Finding("priority", spec["priority"], "may not be set: a PriorityClass sets it", "Remove it.")
 
     def _priority(self, spec: Mapping[str, Any], where: str) -> Iterator[Finding]:
         name = spec.get("priorityClassName") or ""
@@ -155,7 +155,7 @@ def check_jobs(
     for submitted in submissions:
         job, policy = submitted.spec, policies[submitted.spec.meta.namespace]
         if policy.closed and not in_the_cluster:
-            _refuse(submitted, "metadata.namespace", policy.namespace, "is a system namespace and takes no jobs", "")
+            _refuse(submitted, "metadata.namespace", policy.namespace, "is a system namespace and accepts no jobs", "")
         for pod_set in job.pod_sets:
             for found in policy.findings(pod_set.template.get("spec") or {}):
                 path = job.path_of(pod_set.name, f"spec.{found.path}")
@@ -191,7 +191,9 @@ def check_workloads(cluster: Cluster, specs: Iterable[WorkloadSpec], *, admins: 
     for spec in specs:
         policy = policies[spec.namespace]
         if spec.namespace in closed:
-            errors.append(_located(spec, "namespace", policy.namespace, "is a system namespace and takes no workloads"))
+            errors.append(
+                _located(spec, "namespace", policy.namespace, "is a system namespace and accepts no workloads")
+            )
         for number, pod_set in enumerate(spec.pod_sets if spec.job is not None else ()):
             errors += [
                 _located(spec, f"pod_sets[{number}].template.spec.{found.path}", found.value, found.rule, found.remedy)

@@ -41,7 +41,7 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by:
             raise Conflict(f"{spec.job.kind} {spec.job.namespace}/{spec.job.name}: its prebuilt workload is not found")
         if not _may_take(row, spec.job, submitted_by):
             raise Conflict(
-                f"Workload {row.key} was submitted by {row.submitted_by}: no job of another user may take it"
+                f"Workload {row.key} was submitted by {row.submitted_by}: a job of another user may not use it"
             )
         if spec.job.kind != POD_GROUP and _sizes(row.pod_sets.all()) != _sizes(spec.pod_sets):
             raise Conflict(f"Workload {row.key}: {_OUT_OF_SYNC}")

@@ -54,13 +54,13 @@ def _choose(
         if name in kueue:
             return PriorityChoice(kueue[name], _KUEUE, name)
         place = f"metadata.annotations[{keys.PRIORITY_CLASS}]"
-        _warn(submitted, place, f"there is no WorkloadPriorityClass {name}: the pods' own class counts")
+        _warn(submitted, place, f"there is no WorkloadPriorityClass {name}: the pods' own class is used")
     if default_class in kueue:
         return PriorityChoice(kueue[default_class], _KUEUE, default_class)
     if name := job.pod_priority_class:
         if name not in kubernetes:
             path = "spec" if job.template_path is None else job.path_of("", "spec.priorityClassName")
-            _warn(submitted, path, f"there is no PriorityClass {name}: its priority is taken as 0")
+            _warn(submitted, path, f"there is no PriorityClass {name}: its priority counts as 0")
         return PriorityChoice(kubernetes.get(name, 0), _KUBERNETES, name)
     return last
 

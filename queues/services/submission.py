@@ -183,7 +183,7 @@ def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list
                     "priority_class",
                     name,
                     f"not found: cluster {cluster.name} has no {kind} of this name.",
-                    f"Create the {kind} first, or name one that exists.",
+                    f"Create the {kind} first, or use an existing one.",
                 )
             )
         elif spec.priority is None and not name:
@@ -230,7 +230,7 @@ def _default_priority(cluster: Cluster) -> _Priority:
 def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) -> None:
     uses = Counter((workload.namespace, workload.name) for workload in created)
     twice = [
-        _name_error(workload, "two documents of this call have this namespace and name.", "Leave one of them out.")
+        _name_error(workload, "two documents of this request have this namespace and name.", "Remove one of them.")
         for workload in (created if len(uses) < len(created) else ())
         if uses[workload.namespace, workload.name] > 1
     ]
@@ -238,12 +238,12 @@ def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) ->
         raise ManifestErrors(twice)
     taken = _taken_names(cluster, uses)
     there = [
-        _name_error(workload, "a workload of this name exists already.", "Use another name, or generate_name.")
+        _name_error(workload, "a workload with this name already exists.", "Use another name, or generate_name.")
         for workload in (created if taken else ())
         if (workload.namespace, workload.name) in taken
     ]
     if there:
-        raise AlreadyExists(f"{len(there)} of {len(created)} workloads exist already; nothing was stored.", there)
+        raise AlreadyExists(f"{len(there)} of {len(created)} workloads already exist; nothing was stored.", there)
 
 
 def _taken_names(cluster: Cluster, names: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -299,7 +299,7 @@ def _refuse_taken_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
     ]
     if there:
         there.sort(key=lambda error: error.document)
-        raise AlreadyExists(f"{len(there)} of {len(jobs)} jobs exist already; nothing was stored.", there)
+        raise AlreadyExists(f"{len(there)} of {len(jobs)} jobs already exist; nothing was stored.", there)
 
 
 def _store(
@@ -363,4 +363,4 @@ def _taken_meanwhile(error: IntegrityError) -> str:
     """Two calls used a name at the same time; the database's error says which."""
     cause = error.__cause__
     detail = (cause.diag.message_detail or "") if isinstance(cause, DatabaseError) else ""
-    return f"Another call stored an object of the same name; nothing of this one was stored. {detail}".strip()
+    return f"Another request stored an object with the same name; nothing of this request was stored. {detail}".strip()

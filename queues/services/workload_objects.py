@@ -163,7 +163,7 @@ def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
         if entry is not None and entry.uid and not entry.problem and (entry.status or {}).get("admission"):
             continue
         job = row.job
-        why = (entry.problem if entry is not None else "") or "no Workload in the cluster says that it is admitted"
+        why = (entry.problem if entry is not None else "") or "no Workload in the cluster shows its admission"
         found.append(f"{job.kind if job else 'Workload'} {row.namespace}/{job.name if job else row.name}: {why}")
     return found
 

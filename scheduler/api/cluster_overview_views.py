@@ -30,10 +30,10 @@ PUSH_LAG_SECONDS: Final = 60.0
 
 PROBLEMS: Final = {
     "NoScheduler": "No scheduler leads: nothing is decided.",
-    "WatcherSilent": "The watcher does not answer: changes in the cluster are not seen.",
-    "KueueDecides": "A Kueue decides in the cluster too: nothing is pushed there while it does.",
-    "OtherKueueweb": "Another installation of kueueweb pushes to the cluster: this one tells it nothing meanwhile.",
-    "PushLags": "The cluster has not heard of decisions for more than a minute.",
+    "WatcherSilent": "The watcher does not answer: changes in the cluster go unnoticed.",
+    "KueueDecides": "A Kueue also decides in the cluster: nothing is pushed there until it stops.",
+    "OtherKueueweb": "Another installation of kueueweb pushes to the cluster: this one writes nothing meanwhile.",
+    "PushLags": "Decisions have been waiting for more than a minute to be written to the cluster.",
     "PushRefused": "The cluster refuses decisions; the workloads say why.",
 }
 """Reason -> what it means. Stable words; the page says them in its reader's language."""

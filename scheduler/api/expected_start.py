@@ -52,12 +52,12 @@ class NoEstimate(StrEnum):
 
 
 _SENTENCES: Final = {
-    NoEstimate.HOLDS_QUOTA: "It does not wait.",
-    NoEstimate.NOT_QUEUED: "It is in no queue, so nothing leads to its start.",
-    NoEstimate.CANNOT_START: "It asks for more than it could ever have here.",
+    NoEstimate.HOLDS_QUOTA: "The workload is not waiting.",
+    NoEstimate.NOT_QUEUED: "The workload is not in a queue.",
+    NoEstimate.CANNOT_START: "The workload requests more than it can ever have here.",
     NoEstimate.DECIDED_ELSEWHERE: "Another scheduler decides in this cluster.",
-    NoEstimate.NOTHING_ADMITTED: "Nothing was admitted from its ClusterQueue in {window}.",
-    NoEstimate.NO_PLACE: "It waits for room on nodes, which the pace of its ClusterQueue does not foretell.",
+    NoEstimate.NOTHING_ADMITTED: "Its ClusterQueue admitted no workload in {window}.",
+    NoEstimate.NO_PLACE: "The workload waits for room on nodes, which the rate of its ClusterQueue does not predict.",
     NoEstimate.OVERTAKEN: "Its ClusterQueue admitted workloads that were queued later.",
 }
 _PLACES: Final = frozenset({Rule.DEVICES, Rule.NODES, Rule.TOPOLOGY, Rule.NAMESPACE_QUOTA})
@@ -101,7 +101,7 @@ def expected_start(cluster: Cluster, found: Explanation, queued_at: datetime, no
     if cluster.is_mirrored:
         return _none(NoEstimate.DECIDED_ELSEWHERE, None, ahead)
     if found.state is WaitState.FITS_NOW and ahead == 0:
-        basis = "Quota and devices for it are free now, and no workload is ahead of it."
+        basis = "Quota and devices are free, and no workload is ahead of it."
         return ExpectedStart(now, 0, "", basis, _seconds(WINDOW), None, None, 0)
     admitted = _admissions(cluster, found.cluster_queue, queued_at, now)
     if found.state is WaitState.WAITS and found.rule in _PLACES:

@@ -34,7 +34,7 @@ _WAITING: Final = """
 """
 _INFINITE_SHARE: Final = 2**63 - 1
 """The share of a borrower of weight 0, as Kueue writes it: the largest int64."""
-_NOT_SEEN: Final = (False, "Pending", "The scheduler has not looked at it yet")
+_NOT_SEEN: Final = (False, "Pending", "The scheduler has not evaluated it yet")
 
 
 def cluster_queue_statuses(cluster: Cluster, rows: Sequence[ClusterQueue]) -> list[Status]:

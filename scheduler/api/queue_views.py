@@ -191,7 +191,7 @@ def _local_usage(row: LocalQueue, held: Held) -> list[dict[str, Any]]:
 def _queue_status(row: ClusterQueue, numbers: Numbers, admitted: Mapping[Cell, int]) -> dict[str, Any]:
     entry = numbers.cluster_queues.get(row.name)
     if entry is None:  # too new for the scheduler to know it
-        condition = _active(row, False, "Pending", "The scheduler has not looked at it yet")
+        condition = _active(row, False, "Pending", "The scheduler has not evaluated it yet")
         return {**_NO_WORKLOADS, "conditions": [condition], "weighted_share": 0, "usage": []}
     return {
         "pending": entry["pending"] + entry["inadmissible"],

@@ -209,7 +209,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {plain_words(error.reason)}") from error
     except (HTTPException, ValueError) as error:  # not HTTP, or not a valid URL
-        raise WebhookFailed(f"no answer that can be read: {plain_words(error)}") from error
+        raise WebhookFailed(f"the answer cannot be read: {plain_words(error)}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
         if isinstance(getattr(error, "reason", None), AddressNotAllowed):
             raise WebhookFailed(str(error.reason)) from error  # type: ignore[attr-defined]  # a URLError has one
@@ -219,7 +219,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     except msgspec.DecodeError as error:
         raise WebhookFailed(f"the answer does not have the required form: {error}") from error
     if _NUL.search(content):
-        raise WebhookFailed("the answer holds a NUL character, which no text here may hold")
+        raise WebhookFailed("the answer contains a NUL character, which is not allowed")
     return found
 
 

@@ -48,7 +48,7 @@ def follow_nodes(cluster: Cluster) -> int:
                 cells = owners[getattr(quota.resource_group, f"{key}_id")]
                 changed += _follow(quota, cells, found)
     if changed:
-        _log.info("%d quotas of cluster %s followed its nodes", changed, cluster.name)
+        _log.info("%d quotas of cluster %s were updated from its nodes", changed, cluster.name)
         wake_scheduler(cluster.name)
     return changed
 

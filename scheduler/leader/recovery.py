@@ -104,11 +104,11 @@ class Recovery:
             self.drop()
             if not is_database_away(error):
                 self._failed(engine, error)
-            _log.error("the database failed in the middle of a run: %s", error)
+            _log.error("the database failed during a run: %s", error)
             close_old_connections()
             return False
         except Exception as error:  # noqa: BLE001 (what it is does not matter: the World may be half changed)
-            _log.exception("cluster %s: a run failed; everything is loaded anew", self._cluster_name)
+            _log.exception("cluster %s: a run failed; loading everything again", self._cluster_name)
             self.drop()
             self._failed(engine, error)
             return True
@@ -118,7 +118,7 @@ class Recovery:
         try:
             self._engine = self._start(self._left_out())
         except DatabaseError as error:
-            _log.error("the database failed in the middle of a load: %s", error)
+            _log.error("the database failed while loading: %s", error)
             close_old_connections()
             if not is_database_away(error):
                 self._count(error)
@@ -182,7 +182,9 @@ class Recovery:
         except Exception:  # noqa: BLE001 (the rows that a batch failed with may fail here, too)
             _log.exception("cluster %s: the failed batch could not be written", self._cluster_name)
         else:
-            _log.error("cluster %s: manage.py simulate replays the failed batch: %s", self._cluster_name, path)
+            _log.error(
+                "cluster %s: the failed batch can be replayed with manage.py simulate: %s", self._cluster_name, path
+            )
 
     def _leave_out(self, group: Group) -> None:
         self._trial = {}
@@ -208,7 +210,7 @@ class Recovery:
             seconds = min(FIRST_PAUSE_SECONDS * 2 ** (times - 1), MAX_PAUSE_SECONDS)
             now = self._clock()
             self._aside[key] = _SetAside(id_, now + seconds, times)
-            why = f"The scheduler failed with this workload ({_described(error)}); it tries again later"
+            why = f"The scheduler failed with this workload ({_described(error)}); it will be retried later"
             namespace, _, name = key.partition("/")
             at = datetime.fromtimestamp(now, UTC)
             cluster = Cluster.objects.get(pk=self._cluster_id)

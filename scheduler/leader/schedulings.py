@@ -84,4 +84,4 @@ class Schedulings:
         self._paused_until[cluster.pk] = self._steady() + seconds
         self._failing.add(cluster.pk)
         del self._recoveries[cluster.pk]
-        _log.error("%s; it is tried again in %d s, and all other clusters are scheduled", reason, seconds)
+        _log.error("%s; retrying in %d s; all other clusters are scheduled meanwhile", reason, seconds)

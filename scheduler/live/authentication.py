@@ -83,7 +83,7 @@ async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
     try:
         return await _audience_of(scope, cluster)
     except DatabaseError as error:
-        _log.warning("A live stream is closed because its rights cannot be read: %s", error)
+        _log.warning("Closing a live stream, because its permissions cannot be read: %s", error)
         return Refusal(TRY_AGAIN_LATER, "The database does not answer.")
 
 

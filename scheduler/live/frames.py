@@ -58,7 +58,7 @@ def read(payload: str | bytes) -> Data:
 def moment(text: object) -> datetime:
     """The time of a frame. Raises ValueError unless it is an ISO 8601 time with an offset."""
     if not isinstance(text, str):
-        raise ValueError(f"its time is {text!r}, not a text")
+        raise ValueError(f"its time is {text!r}, not a string")
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"its time {text!r} has no offset")

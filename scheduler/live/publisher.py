@@ -333,7 +333,7 @@ class _Publisher:
             if layer is not None:
                 await layer.group_send(group(cluster), {"type": "live.update", "payload": frame.decode()})
         except (RedisError, OSError) as error:
-            _log.warning("cluster %s: a live frame was lost, the next snapshot makes up for it: %s", cluster, error)
+            _log.warning("cluster %s: a live frame was lost; the next snapshot replaces it: %s", cluster, error)
 
 
 @cache

@@ -64,7 +64,7 @@ def _tell(user_id: int | str) -> None:
     try:
         async_to_sync(_send)(user_id)
     except (RedisError, OSError) as error:
-        _log.warning("The live streams of user %s could not be told that their rights changed: %s", user_id, error)
+        _log.warning("The live streams of user %s could not be notified of changed permissions: %s", user_id, error)
 
 
 async def _send(user_id: int | str) -> None:

@@ -151,7 +151,7 @@ class BatchBuilder:
                 self.deadlines[key] = deadline(workload, context, self._now)
                 return steps
             self._take(step)
-        raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")
+        raise RuntimeError(f"workload {key} changes state again and again without settling")
 
     def _take(self, step: Step) -> None:
         workload = step.workload
@@ -184,7 +184,7 @@ class BatchBuilder:
         """Finish an evicted slice of an elastic job instead of requeueing it beside its replacement."""
         if not self._rows.waiting_slice_of(workload.key):
             return
-        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has requested another size since")
+        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has since requested another size")
         self._world.finish_workload(workload.key, self._now)
 
     def _scale_down(self, workload: Workload) -> Workload:
@@ -355,7 +355,7 @@ class BatchBuilder:
     def _current(self, key: str) -> Workload:
         workload = self._world.workload(key)
         if workload is None:
-            raise LookupError(f"a cycle decided on {key}, which the World does not know")
+            raise LookupError(f"a cycle decided on {key}, which is not in the World")
         return workload
 
     def _note(self, workload: Workload, reason: str, message: str, type_: str = "Normal") -> None:

@@ -90,9 +90,9 @@ class Leadership:
                 self._name_connection()
                 return True
             self._session = None
-            raise LeaseLost(f"{self.holder} led, but the database session with its lock has ended")
+            raise LeaseLost("The decision could not be stored: {str(refusal).splitlines()[0]}")
         if self._led:
-            raise LeaseLost(f"{self.holder} led before; a process leads only once")
+            raise LeaseLost(f"{self.holder} has led before; a process leads only once")
         session = self._connect()
         if not self._take(session):
             session.close()
@@ -133,7 +133,7 @@ class Leadership:
             try:
                 self._session.execute("SELECT set_config('application_name', %s, false)", [f"{name} {self._token}"])
             except psycopg.Error as error:
-                raise LeaseLost(f"{self.holder} led, but the database session with its lock has ended") from error
+                raise LeaseLost("The decision could not be stored: {str(refusal).splitlines()[0]}") from error
 
     def _name_connection(self) -> None:
         """Name the session that decides, so that it ends together with the one that holds the lock."""

@@ -101,7 +101,7 @@ def _check(cursor: Any, batch: Batch) -> None:
     cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
     row = cursor.fetchone()
     if row is None or row[0] != batch.configuration_generation:
-        raise BatchRefused("quotas, queues, nodes or devices were edited meanwhile")
+        raise BatchRefused("quotas, queues, nodes or devices have been edited since")
     expected = {write.id: write for write in batch.workloads}
     if not expected:
         return
@@ -111,5 +111,5 @@ def _check(cursor: Any, batch: Batch) -> None:
     found = dict(cursor.fetchall())
     outdated = {id_: write.workload.key for id_, write in expected.items() if found.get(id_) != write.generation}
     if outdated:
-        what = f"{len(outdated)} of {len(expected)} workloads were changed or deleted meanwhile"
+        what = f"{len(outdated)} of {len(expected)} workloads have been changed or deleted since"
         raise BatchRefused(what, outdated=outdated)

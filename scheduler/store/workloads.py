@@ -144,9 +144,11 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         gate_opened_at=seconds(row[34]),
     )
     if row[22] != workload.is_true(ConditionType.QUOTA_RESERVED) and not row[21]:
-        _log.error("workload %s: the time of its reservation and its conditions disagree: decided anew", workload.key)
+        _log.error(
+            "workload %s: the time of its reservation contradicts its conditions; it is decided again", workload.key
+        )
     elif not row[22] and any(fields[6] is not None for fields in stored_sets):
-        _log.error("workload %s: it is charged and holds no quota: decided anew", workload.key)
+        _log.error("workload %s: it is charged but holds no quota; it is decided again", workload.key)
     return StoredWorkload(
         id=row[0],
         generation=row[1],

@@ -79,16 +79,15 @@ _RULES = {
     RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
 }
 _REMEDIES = {
-    Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, when its ResourceQuota is raised, or when it asks "
-    "for less.",
+    Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, its ResourceQuota is raised, or it requests less.",
     Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
-    Rule.DEVICES: "It starts when devices that hold its pods become free, or when it requests less.",
+    Rule.DEVICES: "It starts when enough devices become free, or when it requests less.",
     Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",
-    Rule.QUOTA: "It starts when that much becomes free.",
+    Rule.QUOTA: "It starts when the missing quota becomes free.",
     Rule.MAXIMUM_QUOTA: "It can never start unless it requests less, or the quota or the borrowing limit is raised.",
     Rule.COVERED_RESOURCES: "It can never start unless the ClusterQueue covers these resources, or the workload does "
-    "not ask for them.",
-    Rule.FLAVOR_MATCH: "It can never start unless its node selector, affinity or tolerations fit a flavor of the "
+    "not request them.",
+    Rule.FLAVOR_MATCH: "It can never start unless its node selector, affinity and tolerations match a flavor of the "
     "ClusterQueue.",
     Rule.TOPOLOGY_FLAVOR: "It can never start unless each pod set that needs a topology gets exactly one flavor that "
     "has one.",
@@ -329,7 +328,7 @@ class _Search:
                 WaitState.FITS_NOW,
                 Rule.QUEUE_ORDER,
                 str(PendingReason.PENDING_EVALUATION),
-                "Quota and devices for it are free now.",
+                "Quota and devices are free for it.",
                 flavors=tuple(self._flavors()),
             )
         assignment = self._entry.assignment
@@ -405,7 +404,7 @@ class _Search:
     def _mismatch(self, pod_sets: Sequence[PodSetRequests], group: GroupState, slot: FlavorSlot) -> str | None:
         allowed = self._info.workload.allowed_flavors
         if allowed and slot.name not in allowed:
-            return f"the workload allows the flavors {', '.join(allowed)} only"
+            return f"the workload allows only the flavors {', '.join(allowed)}"
         problems = (self._state.matcher.mismatch(self._cq, pod_set, group, slot) for pod_set in pod_sets)
         return next((problem for problem in problems if problem is not None), None)
 

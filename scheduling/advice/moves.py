@@ -65,12 +65,12 @@ class MoveOutcome(StrEnum):
 
 
 _MESSAGES = {
-    MoveOutcome.MOVES: "After these moves the workload finds its devices.",
-    MoveOutcome.FITS_NOW: "The workload finds its devices without any move.",
-    MoveOutcome.NO_PLAN: "No plan of few moves gives the workload its devices.",
-    MoveOutcome.NO_QUOTA: "No flavor that the workload may use has the quota: moves would not help.",
-    MoveOutcome.NO_DEVICES_REQUESTED: "The workload asks for no device.",
-    MoveOutcome.NOT_ADMISSIBLE: "The workload would not be admitted whatever is free",
+    MoveOutcome.MOVES: "After these moves, the workload fits.",
+    MoveOutcome.FITS_NOW: "The workload fits without any move.",
+    MoveOutcome.NO_PLAN: "No plan with few moves frees enough devices for the workload.",
+    MoveOutcome.NO_QUOTA: "No flavor that the workload may use has enough quota: moves would not help.",
+    MoveOutcome.NO_DEVICES_REQUESTED: "The workload requests no device.",
+    MoveOutcome.NOT_ADMISSIBLE: "The workload cannot be admitted, whatever is free",
     MoveOutcome.HOLDS_QUOTA: "The workload is not waiting: it holds quota.",
     MoveOutcome.NOT_QUEUED: "The workload is in no queue: it is on hold or gated, or its queue is missing or stopped.",
 }

@@ -143,7 +143,7 @@ class Cycle:
     def _decide(self, entry: Entry) -> None:
         """Decide one entry: admit, preempt or skip."""
         if entry.is_after_its_slice(self._placed):
-            self._skip(entry, "the slice that this workload replaces was decided on in this cycle")
+            self._skip(entry, "this cycle has already decided on the slice that this workload replaces")
             return
         siblings = Siblings.of(entry.info, entry.cq)
         if siblings is not None and siblings.preferred is not None:
@@ -449,6 +449,6 @@ class Cycle:
         Each workload gets the message once; a new message with the same reason is not written. The message does not
         name the refused workload, which may belong to another tenant.
         """
-        text = f"{describe_refusals(entry.assignment)}; an equal workload was refused in this cycle"
+        text = f"{describe_refusals(entry.assignment)}; an equivalent workload was refused in this cycle"
         verdict = (entry.reason, text)
         self._outcomes += self._state.refuse_equals(entry.cq, entry.info.scheduling_hash, verdict)

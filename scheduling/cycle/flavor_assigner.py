@@ -359,7 +359,7 @@ class _GroupSearch:
     def _problem(self, group: GroupState, slot: FlavorSlot, trigger: str) -> str | None:
         """Return why this workload cannot use the flavor at all, or None."""
         if not self._may_use(slot, trigger):
-            return f"flavor {slot.name} may not be used by this workload now"
+            return f"flavor {slot.name} is currently not available to this workload"
         if slot.selective or self._info.asks_for_topology:
             return self._assigner.mismatch(self._cq, self._results, group, slot)
         return None

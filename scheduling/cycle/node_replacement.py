@@ -124,7 +124,7 @@ class NodeReplacer:
             name = topology_flavor(assignment, self._state.topology_flavors)
             flavor = self._state.topology_flavors.get(name or "")
             if flavor is None:
-                return TopologyFailure(assignment.name, f"flavor {name} has no topology any more")
+                return TopologyFailure(assignment.name, f"flavor {name} no longer has a topology")
             pod_set = pod_sets[assignment.name]
             checks = info.workload.admission_checks
             request = topology_request(pod_set, self._state.device_resources(), checks)

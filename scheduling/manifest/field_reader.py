@@ -142,7 +142,7 @@ class FieldReader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int):
-            self.error(key, "must be a whole number", "Write digits alone, without quotes.", MistakeReason.WRONG_TYPE)
+            self.error(key, "must be a whole number", "Write digits only, without quotes.", MistakeReason.WRONG_TYPE)
             return None
         if not minimum <= value <= maximum:
             rule = f"must be at least {minimum}" if value < minimum else f"must be at most {maximum}"
@@ -223,7 +223,7 @@ class FieldReader:
                 self.at(key),
                 len(value),
                 f"must have at most {max_items} items, has {len(value)}",
-                f"Take out {len(value) - max_items}.",
+                f"Remove {len(value) - max_items}.",
                 MistakeReason.TOO_MANY,
             )
         return value
@@ -278,7 +278,7 @@ class FieldReader:
                 self.at(key),
                 len(content),
                 f"must have at most {max_entries} entries, has {len(content)}",
-                f"Take out {len(content) - max_entries}.",
+                f"Remove {len(content) - max_entries}.",
                 MistakeReason.TOO_MANY,
             )
         found: dict[str, str] = {}

@@ -146,20 +146,20 @@ def _either(requests: Quantities, limits: Quantities, choose: Any) -> dict[str, 
 def _above(who: str, amounts: Quantities, limits: Limits) -> Iterator[str]:
     for name, bound in limits.maximum.items():
         if name in amounts and to_amount(name, amounts[name]) > to_amount(name, bound.nanos):
-            yield f"{who} asks for more {name} than the maximum {bound.text} of LimitRange {bound.limit_range}"
+            yield f"{who} requests more {name} than the maximum {bound.text} of LimitRange {bound.limit_range}"
 
 
 def _below(who: str, amounts: Quantities, limits: Limits) -> Iterator[str]:
     for name, bound in limits.minimum.items():
         if name in amounts and to_amount(name, amounts[name]) < to_amount(name, bound.nanos):
-            yield f"{who} asks for less {name} than the minimum {bound.text} of LimitRange {bound.limit_range}"
+            yield f"{who} requests less {name} than the minimum {bound.text} of LimitRange {bound.limit_range}"
 
 
 def _ratios(who: str, requests: Quantities, limits: Quantities, of: Limits) -> Iterator[str]:
     for name, bound in of.ratio.items():
         request, limit = requests.get(name, 0), limits.get(name, 0)
-        rule = f"LimitRange {bound.limit_range} lets the limit be at most {bound.text} times the request"
+        rule = f"LimitRange {bound.limit_range} allows a limit of at most {bound.text} times the request"
         if not request or not limit:
             yield f"{who} needs both a request and a limit of {name}: {rule}"
         elif limit * 10**9 > bound.nanos * request:
-            yield f"{who} has a limit of {name} too far above its request: {rule}"
+            yield f"{who} has a limit of {name} that is too far above its request: {rule}"

@@ -99,13 +99,13 @@ class Life:
             reconciled = self._reconcile()
             if not (self._drop_empty_queues() or self._job_acts() or reconciled):
                 return
-        raise RuntimeError(f"workload {self.workload.key} never comes to rest")
+        raise RuntimeError(f"workload {self.workload.key} never settles")
 
     def _reconcile(self) -> bool:
         for count in range(MAX_STEPS):
             if self.deleted or not self._reconcile_once():
                 return count > 0
-        raise RuntimeError(f"workload {self.workload.key} takes one step after the other")
+        raise RuntimeError(f"workload {self.workload.key} changes state again and again")
 
     def _reconcile_once(self) -> bool:
         """Delete an orphan or a workload that was kept long enough; otherwise apply the next step of its lifecycle."""

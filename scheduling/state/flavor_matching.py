@@ -56,7 +56,7 @@ class FlavorMatcher:
         request = pod_set.pod_set.topology_request
         if request is None or not request.asks_for_topology:
             if slot.topology and not cq.topology_only:
-                return f"flavor {slot.name} is for workloads that ask for a topology"
+                return f"flavor {slot.name} is only for workloads that request a topology"
             return None
         if not slot.topology:
             if pod_set.own_resources.isdisjoint(group.covered):

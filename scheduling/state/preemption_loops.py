@@ -116,6 +116,6 @@ def describe_pause(until: float) -> str:
     """The message on a paused workload."""
     at = rfc3339(until, whole_seconds=True)
     return (
-        f"workloads preempt each other in a loop: this one may not preempt until {at}, unless something else "
-        "changes in its cohort tree first"
+        f"workloads preempt each other in a loop: this one may not preempt until {at}, unless something "
+        "else changes in its cohort tree"
     )

@@ -47,7 +47,7 @@ def replace_failed_node(
     staying = {domain.values: domain.count for domain in assignment.domains if domain.values != (hostname,)}
     gone = [leaf for leaf in staying if leaf not in flavor.leaves.tree.leaf_numbers]
     if gone:
-        return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment is gone as well')
+        return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment no longer exists')
     topology = request.topology or TopologyRequest()
     problem = flavor.level_problem(topology) or slice_problem(topology)
     if problem:
@@ -59,7 +59,7 @@ def replace_failed_node(
         return placed
     moved = placed[request.pod_set]
     if moved.count < moving:
-        return TopologyFailure(request.pod_set, f"{moving} pods are no whole slices", moved.count, moving)
+        return TopologyFailure(request.pod_set, f"{moving} pods are not whole slices", moved.count, moving)
     return Replacement(_merged(flavor, staying, moved), moved)
 
 

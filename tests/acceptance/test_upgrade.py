@@ -182,7 +182,7 @@ def test_a_migration_that_waits_for_a_reader_lets_others_by() -> None:
         finally:
             done.set()
             backup.join()
-        assert "A table is in use; tried again in 0.5 s" in tries.getvalue()
+        assert "A table is in use; retrying in 0.5 s" in tries.getvalue()
         assert Workload.objects.count() == 0
         with connection.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")

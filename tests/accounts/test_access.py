@@ -63,10 +63,10 @@ def test_what_a_role_allows(access: Access, verb: str, kind: str, namespace: str
 def test_says_which_role_is_missing() -> None:
     with pytest.raises(
         NotPermitted,
-        match="charlie may not submit a ClusterQueue: it needs the role admin in all namespaces, or queue-admin",
+        match="charlie may not submit a ClusterQueue: this requires the role admin in all namespaces, or queue-admin",
     ):
         SUBMITTER.require("submit", "ClusterQueue")
-    with pytest.raises(NotPermitted, match="in namespace team-b: it needs the role submitter there"):
+    with pytest.raises(NotPermitted, match="in namespace team-b: it requires the role submitter in the namespace"):
         require_all(SUBMITTER, "submit", [("Job", "team-a"), ("Workload", "team-b")])
 
 

@@ -205,7 +205,7 @@ def test_who_was_deactivated_here_stays_out(provider: OidcProvider) -> None:
     browser, target = log_in()
     assert target == "/login?refused=Deactivated"
     assert not browser.get(SESSION).json()["authenticated"]
-    assert (last_refusal().name, last_refusal().message) == ("paula", "Deactivated: user paula is switched off")
+    assert (last_refusal().name, last_refusal().message) == ("paula", "Deactivated: user paula is disabled")
     assert not Group.objects.exists()
 
 

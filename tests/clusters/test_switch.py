@@ -158,7 +158,7 @@ def test_the_switch_and_back_leaves_running_jobs_alone(
     after = [each["metadata"]["generation"] for each in kueue.client.list(JOBS).items]
     capsys.readouterr()
     call_command("handover", wait=30)
-    assert "Jobs and pods that changed meanwhile: 0" in capsys.readouterr().out
+    assert "Jobs and pods that have changed since: 0" in capsys.readouterr().out
     kueue.cluster.refresh_from_db()
     assert (kueue.cluster.mode, holder(kueue)) == ("observe", "")
     assert [each["metadata"]["generation"] for each in kueue.client.list(JOBS).items] == after
@@ -204,7 +204,7 @@ def test_a_dry_run_names_everything_and_writes_nothing(kueue: KueueCluster, caps
     capsys.readouterr()
     call_command("handover", dry_run=True)
     said = capsys.readouterr().out
-    assert "Jobs that run, not touched: 2" in said
+    assert "Running jobs, not touched: 2" in said
     assert "It would be refused" not in said
     assert kueue.server.guard.refused == []
     assert Cluster.objects.get().mode == "schedule"

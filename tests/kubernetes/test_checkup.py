@@ -115,7 +115,7 @@ def test_the_api_server_asks_a_webhook_that_answers_and_says_so_when_it_does_not
     found = webhook_findings(plane, system, "kueueweb-push")
     assert set(found) == {"webhook"}, "the certificate is the webhook's own to read"
     assert found["webhook"].status == "ok"
-    assert found["webhook"].message == "the API server took a Job of team as a dry run"
+    assert found["webhook"].message == "the API server accepted a Job of team as a dry run"
     assert not Workload.objects.exists()
 
     for kind, configuration in webhook_configurations(Target(url="https://127.0.0.1:1")):

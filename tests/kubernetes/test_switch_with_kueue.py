@@ -216,7 +216,7 @@ def test_there_and_back_with_the_real_kueue(both: Both, capsys: pytest.CaptureFi
     assert [name for name in (*THEIRS, "waits", KUEUES_LEASE, "kueue-mutating-webhook") if name not in said] == []
     both.kueue.stop()
     call_command("takeover", wait=60)
-    assert "Jobs and pods that changed meanwhile: 0" in capsys.readouterr().out
+    assert "Jobs and pods that have changed since: 0" in capsys.readouterr().out
     assert both.state("theirs") == theirs
     with our_webhook(both.plane, both.cluster):
         for name in OURS:
@@ -239,7 +239,7 @@ def test_there_and_back_with_the_real_kueue(both: Both, capsys: pytest.CaptureFi
         call_command("handover", dry_run=True)
         assert "It would be refused" not in capsys.readouterr().out
         call_command("handover", wait=120)
-        assert "Jobs and pods that changed meanwhile: 0" in capsys.readouterr().out
+        assert "Jobs and pods that have changed since: 0" in capsys.readouterr().out
         both.until("Kueue leads", lambda: both.holder() not in ("", identity()))
         both.submit(queued(job("after", suspend=False, run_seconds=_LONG)))
         both.until("Kueue decides", lambda: both.running("after") == 1)

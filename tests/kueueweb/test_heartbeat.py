@@ -109,7 +109,7 @@ def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:
 def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> None:
     cluster = Cluster.objects.create(name="default")
     assert readiness()["roles"] == {
-        "beat": "silent", "push": "silent", "scheduler": "silent, not every cluster has had a run", "studio": "silent",
+        "beat": "silent", "push": "silent", "scheduler": "silent, some clusters have had no run", "studio": "silent",
         "watcher": "silent",
     }  # fmt: skip
     for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER, Role.STUDIO):
@@ -117,7 +117,7 @@ def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> No
     touch_heartbeat(Role.WATCHER, "default")
     Lease.objects.create(cluster=cluster, epoch=1, renewed_at=timezone.now() - timedelta(seconds=90))
     assert readiness()["roles"] == {
-        "beat": "ok", "push": "ok", "scheduler": "ok, a run ended well 90 s ago", "studio": "ok", "watcher": "ok"
+        "beat": "ok", "push": "ok", "scheduler": "ok, last successful run 90 s ago", "studio": "ok", "watcher": "ok"
     }  # fmt: skip
 
 

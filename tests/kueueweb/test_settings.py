@@ -48,7 +48,7 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
     command = [sys.executable, "manage.py", "check"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "LOG_LEVEL is 'LOUD', but should be one of" in done.stderr
+    assert "LOG_LEVEL is 'LOUD', but must be one of" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_a_wait_is_told_when_it_is_longer_than_the_rule_says(cluster: Cluster, b
     make_own(cluster, "preempted-lately", created_at=ago(60), evicted_at=ago(2))
     assert [look(cluster), look(cluster)] == [1, 0]
     row = bob.get(TOLD).json()["results"][0]
-    assert row["title"] == "team-a/long waits for more than 10 min"
+    assert row["title"] == "team-a/long has waited for more than 10 min"
     assert row["message"] == "No quota is free."
     assert row["path"] == "/workloads/team-a/long"
 
@@ -132,7 +132,7 @@ def test_a_starved_queue_is_told_when_it_begins_and_again_after_it_ended(cluster
     assert alice.get(TOLD).json()["results"][0]["ended_at"] is not None
     served.delete()
     assert look(cluster) == 1
-    assert titles(alice) == ["The queue main has admitted nothing for 10 min"] * 2
+    assert titles(alice) == ["The queue main has admitted no workload for 10 min"] * 2
 
 
 def test_a_queue_that_the_user_may_not_see_is_not_told(cluster: Cluster, charlie: SchemaClient) -> None:

@@ -128,7 +128,7 @@ def test_t43_equal_workloads_are_inadmissible_together_and_woken_together() -> N
     assert not builder.world.has_active(), "one that comes later is inadmissible at once"
     (said,) = settled(builder.world)
     assert outcomes(said) == {"late": "WaitingForQuota"}
-    assert messages(said)["late"].endswith("; an equal workload was refused in this cycle")
+    assert messages(said)["late"].endswith("; an equivalent workload was refused in this cycle")
     assert settled(builder.world) == []
     builder.world.finish_workload("team/used", 1001.0)
     assert builder.world.cluster_queue_status("a").pending == 101

@@ -23,7 +23,7 @@ _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _MISSING: Final = "NotFound"
 Names = Annotated[list[str], typer.Argument(help="Workloads.", autocompletion=completion.workload_names)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the changes; make none.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Preview the changes without making them.")]
 
 
 class Form(StrEnum):
@@ -123,9 +123,11 @@ def _drain(places: Places, dry_run: DryRun = False) -> None:
 def _preview(
     filename: Files,
     namespace: Namespace = "",
-    effects: Annotated[bool, typer.Option("--effects", help="Also what the scheduler would do, for admins.")] = False,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="Include the scheduler's decisions after the change; for admins.")
+    ] = False,
     delete: Annotated[bool, typer.Option("--delete", help="Preview the deletion of the objects.")] = False,
-    output: Annotated[Form, typer.Option("--output", "-o", help="How to write it.")] = Form.TABLE,
+    output: Annotated[Form, typer.Option("--output", "-o", help="The output format.")] = Form.TABLE,
 ) -> None:
     """Show the consequences of manifests before they are applied; nothing is stored."""
     with client() as asked:
@@ -151,7 +153,7 @@ def _preview(
 def _history(
     name: Annotated[str, typer.Argument(help="A workload.", autocompletion=completion.workload_names)],
     namespace: Namespace = "",
-    uid: Annotated[str, typer.Option("--uid", help="Of several workloads of this name over time.")] = "",
+    uid: Annotated[str, typer.Option("--uid", help="The uid, if several workloads had this name over time.")] = "",
 ) -> None:
     """Show the life of a workload and the scheduler's decisions on it, the oldest first; also after it is gone."""
     where = namespace_of(namespace)
@@ -172,10 +174,12 @@ def _history(
 
 def _report(
     kind: Annotated[str, typer.Argument(help="waits, usage, idle or preemptions")],
-    by: Annotated[str, typer.Option(help="What the rows are of: namespace, user, cluster_queue, month ...")] = "",
-    since: Annotated[str, typer.Option(help="From then on, as in 2026-01-31T12:00:00Z (default: 30 days ago).")] = "",
+    by: Annotated[str, typer.Option(help="Group the rows by: namespace, user, cluster_queue, month ...")] = "",
+    since: Annotated[
+        str, typer.Option(help="Start of the period, such as 2026-01-31T12:00:00Z (default: 30 days ago).")
+    ] = "",
     until: Annotated[str, typer.Option(help="Before this time.")] = "",
-    output: Annotated[ReportForm, typer.Option("--output", "-o", help="How to write it.")] = ReportForm.CSV,
+    output: Annotated[ReportForm, typer.Option("--output", "-o", help="The output format.")] = ReportForm.CSV,
 ) -> None:
     """Write a report of what was: waits, usage and its price, idle devices, preemptions."""
     given = {key: value for key, value in {"by": by, "since": since, "until": until}.items() if value}

@@ -127,7 +127,7 @@ def before(
     cluster: Cluster = "",
     namespace: Namespace = "",
     version: Annotated[
-        bool, typer.Option("--version", help="Write the client's version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the client's version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Keep the options that stand before the command."""

@@ -21,9 +21,9 @@ def _audit(
     kind: Annotated[str, typer.Option(help="A kind, such as clusterqueue.")] = "",
     name: Annotated[str, typer.Option(help="An object's name.")] = "",
     namespace: Namespace = "",
-    since: Annotated[str, typer.Option(help="From this time on, as in 2026-01-31T12:00:00Z.")] = "",
+    since: Annotated[str, typer.Option(help="Only records from this time on, such as 2026-01-31T12:00:00Z.")] = "",
     until: Annotated[str, typer.Option(help="Before this time.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = _DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of records.")] = _DEFAULT_LIMIT,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show who changed what, when and from where: the newest first. For cluster admins and auditors."""

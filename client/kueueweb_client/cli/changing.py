@@ -21,7 +21,7 @@ _TRIES: Final = 5
 def read_object(asked: Client, noun: Noun, namespace: str, name: str) -> Object:
     """An object with the version that a write compares. Raises `ClientError` for a kind that cannot be written."""
     if noun.source is Source.ROWS:
-        raise ClientError(f"Forbidden: a {noun.kind} has no manifest that could be changed")
+        raise ClientError(f"Forbidden: a {noun.kind} has no manifest to change")
     if noun.source is Source.WIRE:
         return asked.send(calls.objects(noun.address, noun.plural, namespace=namespace, name=name))
     return asked.send(calls.manifest_objects(noun.kind.lower(), *filter(None, (namespace, name))))

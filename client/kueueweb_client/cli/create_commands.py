@@ -13,7 +13,7 @@ from kueueweb_client.documents import to_yaml
 
 _VERSION: Final = "kueue.x-k8s.io/v1beta2"
 _create = typer.Typer(help="Create queues and flavors from flags.", no_args_is_help=True)
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Write the manifest and store nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the manifest without storing it.")]
 
 
 class QueueingStrategy(StrEnum):
@@ -72,7 +72,7 @@ def _store(manifest: dict[str, Any], dry_run: bool) -> None:
 def create_cluster_queue(
     name: str,
     nominal_quota: Annotated[list[str], typer.Option(help="flavor:resource=amount;resource=amount; once per flavor.")],
-    cohort: Annotated[str, typer.Option(help="The cohort that it lends to and borrows from.")] = "",
+    cohort: Annotated[str, typer.Option(help="The cohort in which it lends and borrows quota.")] = "",
     queuing_strategy: Annotated[
         QueueingStrategy, typer.Option(help="The order of pending workloads.")
     ] = QueueingStrategy.BEST_EFFORT_FIFO,
@@ -107,7 +107,7 @@ def create_cluster_queue(
 @_create.command("lq", hidden=True)
 def create_local_queue(
     name: str,
-    clusterqueue: Annotated[str, typer.Option("--clusterqueue", "-c", help="The ClusterQueue that it leads to.")],
+    clusterqueue: Annotated[str, typer.Option("--clusterqueue", "-c", help="The ClusterQueue that it submits to.")],
     namespace: Namespace = "",
     dry_run: DryRun = False,
 ) -> None:
@@ -124,7 +124,7 @@ def create_local_queue(
 def create_resource_flavor(
     name: str,
     node_labels: Annotated[str, typer.Option(help="label=value,... of its nodes.")] = "",
-    node_taints: Annotated[str, typer.Option(help="key=value:effect,... that its nodes have.")] = "",
+    node_taints: Annotated[str, typer.Option(help="key=value:effect,... of its nodes' taints.")] = "",
     topology: Annotated[str, typer.Option(help="The Topology of its nodes.")] = "",
     dry_run: DryRun = False,
 ) -> None:

@@ -13,9 +13,9 @@ from kueueweb_client import __version__
 from kueueweb_client.cli.session import say
 
 _EXIT_CODES = (
-    (0, "done"), (1, "refused, or the workload failed; for diff: something would change"), (2, "used wrongly"),
+    (0, "done"), (1, "refused, or the workload failed; for diff: there are differences"), (2, "used wrongly"),
     (3, "not there"), (4, "not logged in, or not permitted"), (5, "a conflict"), (6, "the server does not answer"),
-    (124, "not in time"), (141, "the reader of the output has closed it"),
+    (124, "not in time"), (141, "the reader of the output has closed the pipe"),
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def _page(root: Any, ctx: Any) -> Iterator[str]:
     yield ".SH ENVIRONMENT"
     for name, meaning in (
         ("KUEUEWEB_CONFIG", "the file of the contexts"),
-        ("KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER, KUEUEWEB_NAMESPACE", "come before what the context says"),
+        ("KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER, KUEUEWEB_NAMESPACE", "take precedence over the context"),
         ("KUEUEWEB_EDITOR, VISUAL, EDITOR", "the editor of kueueweb edit"),
     ):
         yield f".TP\n.B {name}\n{_text(meaning)}"

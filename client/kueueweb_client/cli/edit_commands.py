@@ -31,7 +31,7 @@ _HEAD: Final = """\
 """
 Kind = Annotated[str, typer.Argument(help="A kind.", autocompletion=completion.kinds_and_names)]
 Name = Annotated[str, typer.Argument(help="The object.", autocompletion=completion.kinds_and_names)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the change; store nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Validate the change without storing it.")]
 
 
 def _where(noun: Noun, namespace: str) -> str:
@@ -56,7 +56,7 @@ def _edited(asked: Client, noun: Noun, found: Object, before: str, file: Path) -
     while True:
         written = _in_editor(file)
         if refused and written == refused:
-            raise ClientError(f"The edit is not stored. Your file is kept: {file}")
+            raise ClientError(f"The edit was not stored. It is saved in: {file}")
         text = _without_comments(written)
         if not text.strip() or text == before:
             say(f"{label} unchanged")
@@ -92,7 +92,7 @@ def _show_conflict(asked: Client, noun: Noun, found: Object, error: ClientError,
     import difflib
 
     metadata = found["metadata"]
-    warn(f"{error}\nYour edit is kept: {file}")
+    warn(f"{error}\nYour edit is saved in: {file}")
     try:
         now = read_object(asked, noun, metadata.get("namespace", "") if noun.namespaced else "", metadata["name"])
     except ApiError:
@@ -118,7 +118,7 @@ def _in_editor(file: Path) -> str:
     try:
         subprocess.run([*words, str(file)], check=True)  # noqa: S603  # the user's own editor
     except (OSError, subprocess.CalledProcessError) as error:
-        raise ClientError(f"The editor {words[0]} failed: {error}. Your file is kept: {file}") from error
+        raise ClientError(f"The editor {words[0]} failed: {error}. Your edit is saved in: {file}") from error
     return file.read_text(encoding="utf-8")
 
 
@@ -210,9 +210,9 @@ def _change(
 
 Words = Annotated[
     list[str],
-    typer.Argument(metavar="NAME... KEY=VALUE... KEY-...", help="Names, then values to set and keys to take out."),
+    typer.Argument(metavar="NAME... KEY=VALUE... KEY-...", help="Names, then values to set and keys to remove."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace values that are there already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Overwrite existing values.")]
 
 
 def _label(

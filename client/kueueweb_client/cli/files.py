@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
-Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Also the folders in folders.")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-R", help="Include folders within folders.")]
 Kustomize = Annotated[str, typer.Option("--kustomize", "-k", help="A folder that kustomize or kubectl builds.")]
 Files = Annotated[
     list[str],
@@ -123,7 +123,9 @@ def _apply(
     kustomize: Kustomize = "",
     recursive: Recursive = False,
     namespace: Namespace = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and show the changes; store nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate and show the changes without storing them.")
+    ] = False,
     applied_set: Annotated[str, typer.Option("--set", help="A name for the applied objects, for --prune.")] = "",
     prune: Annotated[
         bool,
@@ -131,7 +133,7 @@ def _apply(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --prune: end workloads that hold quota, too.")] = False,
     skip_unsupported: Annotated[
-        bool, typer.Option("--skip-unsupported", help="Pass by documents of kinds that are not served.")
+        bool, typer.Option("--skip-unsupported", help="Skip documents of unsupported kinds.")
     ] = False,
 ) -> None:
     """Store the objects of manifests: all of them or, if one has a mistake, none."""
@@ -195,17 +197,17 @@ def _lines(document: Any) -> list[str]:
 
 
 def _delete(
-    kind: Annotated[str, typer.Argument(help="The kind; with -f, neither it nor a name.")] = "",
+    kind: Annotated[str, typer.Argument(help="The kind; with -f, give neither a kind nor a name.")] = "",
     names: Annotated[list[str] | None, typer.Argument(help="The objects.")] = None,
     filename: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="Delete the objects in these files.")
     ] = None,
     namespace: Namespace = "",
     ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="An object that does not exist is no error.")
+        bool, typer.Option("--ignore-not-found", help="Treat an object that does not exist as success.")
     ] = False,
     recursive: Recursive = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the deletion; delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate the deletion without deleting.")] = False,
 ) -> None:
     """Delete objects. What is held by something else goes once nothing holds it."""
     keys: list[tuple[str, str, str]] = []

@@ -33,15 +33,17 @@ def _login(
         bool, typer.Option("--password-stdin", help="Read the password from standard input.")
     ] = False,
     open_browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page, or only write its address.")
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or only print its address.")
     ] = True,
     scope: Annotated[
         str, typer.Option(help="The scope of the token from the browser: metrics, read, submit or administer.")
     ] = "administer",
-    days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, help="The token's lifetime in days (default: the maximum).")
+    ] = None,
     name: Annotated[str, typer.Option(help="The context's name (default: the host).")] = "",
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace that is meant without -n.")] = "",
-    cluster: Annotated[str, typer.Option(help="The cluster that is meant without --cluster.")] = "default",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The default namespace.")] = "",
+    cluster: Annotated[str, typer.Option(help="The default cluster.")] = "default",
     ca_file: Annotated[str, typer.Option("--certificate-authority", help="A file of certificates to trust.")] = "",
 ) -> None:
     """Log in to a server, in a browser unless a name or a token is given, and use it from now on."""
@@ -64,7 +66,7 @@ def _login(
     with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
         session = asked.read("session")
         if not session["authenticated"]:
-            raise ApiError(401, "AuthenticationFailed", "the server does not accept this token.")
+            raise ApiError(401, "AuthenticationFailed", "the server rejects this token.")
         username = session["user"]["username"]
     name = name or urlsplit(url).netloc
     save(load().with_context(name, Context(url, token, username, cluster, namespace, ca_file)))
@@ -133,8 +135,12 @@ def create_token(
         list[str] | None, typer.Option("--only-namespace", help="Only there; may be repeated.")
     ] = None,
     clusters: Annotated[list[str] | None, typer.Option("--only-cluster", help="Only there; may be repeated.")] = None,
-    days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
-    service_account: Annotated[str, typer.Option("--service-account", help="For this machine, not for you.")] = "",
+    days: Annotated[
+        int | None, typer.Option(min=1, help="The token's lifetime in days (default: the maximum).")
+    ] = None,
+    service_account: Annotated[
+        str, typer.Option("--service-account", help="A token for this machine, not for you.")
+    ] = "",
 ) -> None:
     """Create a token and print it, this once."""
     wish = {"name": name, "scope": scope, "namespaces": namespaces or [], "clusters": clusters or [], "days": days}
@@ -145,11 +151,11 @@ def create_token(
 @_token.command("revoke")
 def revoke_token(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids, as `kueueweb token list` shows them.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All your tokens, also the one of this command.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All your tokens, including the one of this command.")] = False,
 ) -> None:
     """Revoke tokens by their ids, or all of them."""
     if bool(ids) == every:
-        raise typer.BadParameter("Give ids or --all, and not both.")
+        raise typer.BadParameter("Give either ids or --all.")
     with client() as asked:
         for found in ids or [""]:
             asked.send(calls.revoke_token(found))
@@ -217,7 +223,7 @@ def view(raw: Annotated[bool, typer.Option("--raw", help="With the tokens.")] = 
 def current_context() -> None:
     """Write the name of the context in use."""
     if not (name := load().current):
-        raise ClientError("No context is in use. Log in: kueueweb login URL.")
+        raise ClientError("No context is selected. Log in: kueueweb login URL.")
     say(name)
 
 
@@ -226,13 +232,13 @@ def set_namespace(namespace: str) -> None:
     """Use this namespace where none is given."""
     contexts = load()
     if contexts.current not in contexts.contexts:
-        raise ClientError("No context is in use. Log in: kueueweb login URL.")
+        raise ClientError("No context is selected. Log in: kueueweb login URL.")
     save(contexts.with_context(contexts.current, replace(contexts.contexts[contexts.current], namespace=namespace)))
-    say(f'Namespace "{namespace}" is used where none is given.')
+    say(f'Namespace "{namespace}" is now the default.')
 
 
 def _version() -> None:
-    """Write the client's version."""
+    "Print the client's version."
     say(f"kueueweb client {__version__}")
 
 

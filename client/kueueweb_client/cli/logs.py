@@ -16,13 +16,15 @@ _NOT_FOUND = 404
 
 
 def _logs(
-    name: Annotated[str, typer.Argument(help="A workload, or the job that it comes from.")],
+    name: Annotated[str, typer.Argument(help="A workload, or the job that owns it.")],
     namespace: Namespace = "",
-    pod: Annotated[str, typer.Option(help="One of its pods (default: all; with -f its only one).")] = "",
-    container: Annotated[str, typer.Option("--container", "-c", help="Needed where a pod has more than one.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the container ends.")] = False,
+    pod: Annotated[str, typer.Option(help="One of its pods (default: all; with -f the only one).")] = "",
+    container: Annotated[
+        str, typer.Option("--container", "-c", help="Required if a pod has more than one container.")
+    ] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the container ends.")] = False,
     tail: Annotated[int, typer.Option(help="Number of last lines of each pod (-1: all).")] = -1,
-    since: Annotated[str, typer.Option(help="Lines from this time on, as in 2026-01-31T12:00:00Z.")] = "",
+    since: Annotated[str, typer.Option(help="Only lines from this time on, such as 2026-01-31T12:00:00Z.")] = "",
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
 ) -> None:
     """Write what the pods of a workload have printed; each line names its pod where there are several."""
@@ -33,7 +35,7 @@ def _logs(
         if not pods:
             raise ClientError(f"workload/{workload} has no pods in the cluster")
         if follow and len(pods) > 1:
-            raise typer.BadParameter(f"it has {len(pods)} pods, name one of {', '.join(pods)}", param_hint="--pod")
+            raise typer.BadParameter(f"it has {len(pods)} pods: name one of {', '.join(pods)}", param_hint="--pod")
         wanted: dict[str, Any] = {"container": container, "since": since, "timestamps": timestamps}
         wanted["tail"] = None if tail < 0 else tail
         for each in pods:

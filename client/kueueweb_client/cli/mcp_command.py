@@ -12,10 +12,10 @@ from kueueweb_client.errors import ClientError
 
 def _mcp(
     http: Annotated[
-        str, typer.Option("--http", metavar="HOST:PORT", help="Serve streamable HTTP there, at /mcp.")
+        str, typer.Option("--http", metavar="HOST:PORT", help="Serve streamable HTTP at this address, below /mcp.")
     ] = "",
     allowed_host: Annotated[
-        list[str] | None, typer.Option("--allowed-host", help="A Host header that is taken beside HOST:PORT.")
+        list[str] | None, typer.Option("--allowed-host", help="A Host header to accept besides HOST:PORT.")
     ] = None,
 ) -> None:
     """Serve assistants by the Model Context Protocol: they read with your rights, and plan what a person applies.
@@ -31,7 +31,7 @@ def _mcp(
     except ModuleNotFoundError as error:
         raise ClientError(f"{error}. Install the client with its extra: pipx install 'kueueweb-client[mcp]'") from error
     if http:
-        warn(f"Serving http://{http}/mcp. Put a proxy with TLS before it: callers send their tokens.")
+        warn(f"Serving http://{http}/mcp. Put a TLS proxy in front: callers send their tokens.")
     address = (host, int(port)) if http else None
     serve(context(), options.cluster, address=address, allowed_hosts=allowed_host or ())
 

@@ -42,7 +42,7 @@ def _get(
         list[str],
         typer.Argument(
             metavar="KIND[,KIND...] [NAME...] | KIND/NAME...",
-            help="Kinds by commas, and names; or `all`: queues, jobs and workloads.",
+            help="Kinds separated by commas, and names; or `all`: queues, jobs and workloads.",
             autocompletion=completion.kinds_and_names,
         ),
     ],
@@ -55,33 +55,37 @@ def _get(
         ),
     ] = "table",
     selector: Annotated[
-        str, typer.Option("--selector", "-l", help="key, !key, key=value, key!=value or key in (a,b), by commas.")
+        str,
+        typer.Option("--selector", "-l", help="key, !key, key=value, key!=value or key in (a,b), separated by commas."),
     ] = "",
     field_selector: Annotated[
         str, typer.Option("--field-selector", help="field=value or field!=value, by commas.")
     ] = "",
-    status: Annotated[str, typer.Option(help=f"Workloads in these states, by commas: {', '.join(STATUSES)}.")] = "",
+    status: Annotated[
+        str, typer.Option(help=f"Workloads in these states, separated by commas: {', '.join(STATUSES)}.")
+    ] = "",
     clusterqueue: Annotated[
         str, typer.Option("--clusterqueue", "-c", help="Workloads or LocalQueues of this ClusterQueue.")
     ] = "",
     localqueue: Annotated[str, typer.Option("--localqueue", "-q", help="Workloads of this LocalQueue.")] = "",
     user: Annotated[str, typer.Option("--user", "-u", help="Workloads that this user submitted.")] = "",
     active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Queues that admit, or that do not.")
+        bool | None,
+        typer.Option("--active/--inactive", help="Only queues that admit workloads, or only those that do not."),
     ] = None,
     of: Annotated[
         str, typer.Option("--for", help="Pods or events of workload/NAME or job/NAME, or pods of node/NAME.")
     ] = "",
-    limit: Annotated[int, typer.Option(min=0, help="At most so many objects of each kind (0: all).")] = 0,
-    chunk_size: Annotated[int, typer.Option(min=0, help="Objects that one request asks for (0: all).")] = 500,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of objects of each kind (0: all).")] = 0,
+    chunk_size: Annotated[int, typer.Option(min=0, help="Objects per request (0: all).")] = 500,
     sort_by: Annotated[str, typer.Option(help="A field, as in .metadata.creationTimestamp.")] = "",
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Without the titles of columns.")] = False,
-    show_labels: Annotated[bool, typer.Option("--show-labels", help="With a column of the labels.")] = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Omit the column titles.")] = False,
+    show_labels: Annotated[bool, typer.Option("--show-labels", help="Add a column with the labels.")] = False,
     ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="An object that does not exist is no error.")
+        bool, typer.Option("--ignore-not-found", help="Treat an object that does not exist as success.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Write objects again as they change, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Print objects again whenever they change, until Ctrl-C.")
     ] = False,
 ) -> None:
     """List objects, page after page, or some by their names. -o yaml is manifests, which apply again unchanged."""
@@ -228,7 +232,7 @@ def _top(
             return
         noun = noun_of(kind)
         if noun.path not in ("nodes", "devices"):
-            raise typer.BadParameter("top knows nodes, devices and queues")
+            raise typer.BadParameter("top supports nodes, devices and queues")
         rows = sorted(asked.rows(noun.path), key=_memory_used, reverse=True)
         write_rows(noun, rows, output)
 
@@ -278,7 +282,7 @@ def _overview() -> None:
 
 
 def _api_resources(
-    no_headers: Annotated[bool, typer.Option("--no-headers", help="Without the titles of columns.")] = False,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Omit the column titles.")] = False,
 ) -> None:
     """List the kinds and the words for them."""
     rows = [

@@ -42,7 +42,7 @@ class Options:
 options = Options()
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The namespace (default: the context's).")]
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Every namespace that you may see.")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to write it.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The output format.")]
 
 
 def context() -> Context:

@@ -73,22 +73,26 @@ _ACCOUNT_FORMAT: Final = "JobID,JobName,Partition,Account,AllocCPUS,State"
 _INFO_FORMAT: Final = "%9P %.5a %.10l %.6D %.6t %N"
 _INFO_TITLES: Final = {"P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE",
                        "N": "NODELIST", "G": "GRES"}  # fmt: skip
-User = Annotated[str, typer.Option("--user", "-u", help="Of these users, by commas.")]
+User = Annotated[str, typer.Option("--user", "-u", help="Only these users, separated by commas.")]
 Partition = Annotated[str, typer.Option("--partition", "-p", help="Of these LocalQueues, by commas.")]
-Jobs = Annotated[str, typer.Option("--jobs", "-j", help="These workloads, by commas.")]
+Jobs = Annotated[str, typer.Option("--jobs", "-j", help="Only these workloads, separated by commas.")]
 NoHeader = Annotated[bool, typer.Option("--noheader", "-h", help="Without titles.")]
 
 
 def _sbatch(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[OPTIONS OF SBATCH] SCRIPT [ARGUMENTS]", help="- reads the script from input."),
+        typer.Argument(
+            metavar="[OPTIONS OF SBATCH] SCRIPT [ARGUMENTS]", help="- reads the script from standard input."
+        ),
     ],
-    image: Annotated[str, typer.Option("--image", envvar="KUEUEWEB_IMAGE", help="The image that it runs in.")] = "",
-    queue: Annotated[str, typer.Option("--queue", help="The LocalQueue, where no --partition names it.")] = "",
+    image: Annotated[str, typer.Option("--image", envvar="KUEUEWEB_IMAGE", help="The container image.")] = "",
+    queue: Annotated[str, typer.Option("--queue", help="The LocalQueue, if no --partition names one.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", help="The namespace (default: the context's).")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", "--test-only", help="Write the Job and check it.")] = False,
-    parsable: Annotated[bool, typer.Option("--parsable", help="Write the name of the job alone.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "--test-only", help="Print the Job after validating it.")
+    ] = False,
+    parsable: Annotated[bool, typer.Option("--parsable", help="Print only the name of the job.")] = False,
 ) -> None:
     """Submit a batch script of Slurm: its #SBATCH lines become a Job. Options that no Job can honour are refused.
 
@@ -197,7 +201,7 @@ def _squeue(
             shown = {**row, "nodes": nodes}
             say(tables.line(fields, lambda name, shown=shown: _QUEUE_FIELDS[name][1](shown)))  # type: ignore[misc]
     if placed > _MAX_PLACED:
-        warn(f"The nodes of the first {_MAX_PLACED} running workloads are shown; -j names others.")
+        warn(f"Only the nodes of the first {_MAX_PLACED} running workloads are shown; -j selects others.")
 
 
 def _nodes(asked: Client, row: Row) -> str:
@@ -208,11 +212,11 @@ def _nodes(asked: Client, row: Row) -> str:
 def _scancel(
     names: Annotated[list[str] | None, typer.Argument(help="Workloads, or their jobs.")] = None,
     user: User = "",
-    me: Annotated[bool, typer.Option("--me", help="All of your own.")] = False,
+    me: Annotated[bool, typer.Option("--me", help="All your own workloads.")] = False,
     partition: Partition = "",
     name: Annotated[str, typer.Option("--name", help="Jobs of this name.")] = "",
     state: Annotated[str, typer.Option("--state", "-t", help="PD, CF or R, by commas.")] = "",
-    signal: Annotated[str, typer.Option("--signal", "-s", help="Refused: pods get SIGTERM, then SIGKILL.")] = "",
+    signal: Annotated[str, typer.Option("--signal", "-s", help="Rejected: pods get SIGTERM, then SIGKILL.")] = "",
     namespace: Namespace = "",
 ) -> None:
     """End workloads for good: by their names, their jobs' names, or all that the options select."""
@@ -248,11 +252,13 @@ def _sacct(
     ] = "",
     end: Annotated[str, typer.Option("--endtime", "-E", help="Submitted before this time.")] = "",
     form: Annotated[
-        str, typer.Option("--format", "-o", help="Fields by commas; `helpformat` lists them.")
+        str, typer.Option("--format", "-o", help="Fields separated by commas; `helpformat` lists them.")
     ] = _ACCOUNT_FORMAT,
-    parsable: Annotated[bool, typer.Option("--parsable", "-p", help="With | behind each field.")] = False,
-    parsable2: Annotated[bool, typer.Option("--parsable2", "-P", help="With | between fields.")] = False,
-    allocations: Annotated[bool, typer.Option("--allocations", "-X", help="As always: there are no steps.")] = False,
+    parsable: Annotated[
+        bool, typer.Option("--parsable", "-p", help="Separate with |, and end each row with |.")
+    ] = False,
+    parsable2: Annotated[bool, typer.Option("--parsable2", "-P", help="Separate fields with |.")] = False,
+    allocations: Annotated[bool, typer.Option("--allocations", "-X", help="Always on: there are no steps.")] = False,
     noheader: Annotated[bool, typer.Option("--noheader", "-n", help="Without titles.")] = False,
     namespace: Annotated[str, typer.Option("--namespace", help="The namespace (default: the context's).")] = "",
 ) -> None:

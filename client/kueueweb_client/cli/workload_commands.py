@@ -33,23 +33,23 @@ class Until(StrEnum):
 def _submit(
     command: Annotated[list[str] | None, typer.Argument(help="After --: the command of the container.")] = None,
     filename: Annotated[
-        list[str] | None, typer.Option("--filename", "-f", help="Manifests instead of an image.")
+        list[str] | None, typer.Option("--filename", "-f", help="Manifests to submit instead of an image.")
     ] = None,
     namespace: Namespace = "",
     queue: Annotated[str, typer.Option("--queue", "-q", help="The LocalQueue.")] = "",
     image: Annotated[str, typer.Option(help="The container's image.")] = "",
-    name: Annotated[str, typer.Option(help="The job's name (default: job- and some letters).")] = "",
-    replicas: Annotated[int, typer.Option(min=1, help="Pods that run side by side.")] = 1,
-    cpu: Annotated[str, typer.Option(help="CPUs of each pod; empty: none asked for.")] = "1",
-    memory: Annotated[str, typer.Option(help="Memory of each pod; empty: none asked for.")] = "1Gi",
+    name: Annotated[str, typer.Option(help="The job's name (default: job- and random letters).")] = "",
+    replicas: Annotated[int, typer.Option(min=1, help="Number of pods that run in parallel.")] = 1,
+    cpu: Annotated[str, typer.Option(help="CPUs of each pod (default: no request).")] = "1",
+    memory: Annotated[str, typer.Option(help="Memory of each pod (default: no request).")] = "1Gi",
     gpus: Annotated[int, typer.Option(min=0, help="GPUs of each pod, or slices of GPUs.")] = 0,
     gpu_memory: Annotated[str, typer.Option(help="Memory of each slice: 20Gi, 8000Mi (default: a whole GPU).")] = "",
-    gpu_cores: Annotated[int, typer.Option(min=0, max=100, help="Cores of each slice in percent.")] = 0,
+    gpu_cores: Annotated[int, typer.Option(min=0, max=100, help="Cores of each slice, in percent.")] = 0,
     priority: Annotated[str, typer.Option(help="A WorkloadPriorityClass.")] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Write the manifest, check it, and store nothing.")
+        bool, typer.Option("--dry-run", help="Validate and print the manifest without storing it.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has finished.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the workload has finished.")] = False,
 ) -> None:
     """Submit a job: from manifests, or from an image, its needs and a command."""
     where = namespace_of(namespace)
@@ -106,7 +106,7 @@ def _wait(
     name: str,
     namespace: Namespace = "",
     until: Annotated[Until, typer.Option("--for", help="The state to wait for.")] = Until.FINISHED,
-    timeout: Annotated[float, typer.Option(help="Seconds before it gives up, with exit code 124.")] = 600,
+    timeout: Annotated[float, typer.Option(help="Seconds before giving up, with exit code 124.")] = 600,
 ) -> None:
     """Wait for a workload. Exit code 1 if it failed, 124 if it took too long."""
     with client() as asked:
@@ -126,7 +126,7 @@ def _stop(
     kind: Annotated[str, typer.Argument(help="workload, clusterqueue or localqueue")],
     names: list[str],
     namespace: Namespace = "",
-    keep_already_running: Annotated[bool, typer.Option(help="Queues: admit nothing new, but evict nothing.")] = False,
+    keep_already_running: Annotated[bool, typer.Option(help="Queues: admit no new workloads, but evict none.")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Stop workloads (they are evicted and wait), or queues (everything in them is evicted and waits)."""
@@ -180,7 +180,7 @@ def _queue(
                 write_rows(WORKLOADS, ahead[:limit], output, all_namespaces=True)
                 return
             ahead.append(row)
-        say(f"workload/{name} does not wait in a queue: {found['status']}. {found['message']}")
+        say(f"workload/{name} is not waiting in a queue: {found['status']}. {found['message']}")
 
 
 def _explain(name: str, namespace: Namespace = "") -> None:

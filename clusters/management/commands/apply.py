@@ -28,8 +28,8 @@ class Command(BaseCommand):
             "-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help="may be given several times"
         )
         parser.add_argument("--cluster", default="default", help="the cluster's name (default: %(default)s)")
-        parser.add_argument("--user", help="apply with this user's rights (default: with all)")
-        parser.add_argument("--dry-run", action="store_true", help="check and show the changes; store nothing")
+        parser.add_argument("--user", help="apply with this user's permissions (default: all permissions)")
+        parser.add_argument("--dry-run", action="store_true", help="validate and show the changes without storing them")
         parser.add_argument(
             "--set",
             dest="applied_set",
@@ -42,7 +42,7 @@ class Command(BaseCommand):
             action="store_true",
             help="remove objects of --set that are no longer in the files",
         )
-        parser.add_argument("--skip-unsupported", action="store_true", help="pass by documents of unsupported kinds")
+        parser.add_argument("--skip-unsupported", action="store_true", help="skip documents of unsupported kinds")
         parser.add_argument("--force", action="store_true", help="with --prune: end workloads that hold quota, too")
 
     def handle(self, *args: Any, **options: Any) -> None:

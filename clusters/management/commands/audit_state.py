@@ -19,7 +19,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """How long to wait for what is on its way."""
-        parser.add_argument("--seconds", type=float, default=5.0, help="between the two looks (default: %(default)s)")
+        parser.add_argument(
+            "--seconds", type=float, default=5.0, help="time between the two audits (default: %(default)s)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         wrong = 0

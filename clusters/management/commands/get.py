@@ -14,7 +14,7 @@ from clusters.manifests import get_manifests, to_yaml
 class Command(BaseCommand):
     """The words of kubectl: a kind in any form, a name, a namespace, a format."""
 
-    help = "Show the objects of a kind: their names, or manifests that apply again unchanged."
+    help = "Print the objects of a kind: their names, or manifests that can be applied again unchanged."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add kubectl's options, where it has them."""

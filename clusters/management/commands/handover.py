@@ -18,12 +18,19 @@ from clusters.takeover.report import Refused
 class Command(BaseCommand):
     """Running it again completes what was interrupted, and changes nothing otherwise."""
 
-    help = "Hand a cluster over to its Kueue: jobs that run are not touched, or it is refused, with their names."
+    help = (
+        "Hand a cluster over to Kueue. Running jobs are not touched; if one would be, the handover is "
+        "refused and the jobs are named."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--dry-run", action="store_true", help="name all that would be touched, and touch nothing")
-        parser.add_argument("--wait", type=float, default=120.0, help="seconds for all Workloads to be written (120)")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="list everything that would be touched, but touch nothing"
+        )
+        parser.add_argument(
+            "--wait", type=float, default=120.0, help="seconds to wait until all Workloads are written (120)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         refusals: list[str] = []
@@ -37,10 +44,10 @@ class Command(BaseCommand):
         except (ClusterError, KueuewebError) as error:
             raise CommandError(f"Cluster {options['cluster']}: {error}") from error
         except Refused as refused:
-            raise CommandError(f"Cluster {options['cluster']} stays with us:\n{refused}") from refused
+            raise CommandError(f"Cluster {options['cluster']} stays with kueueweb:\n{refused}") from refused
         self.stdout.write("\n".join(report.lines()))
         if refusals:
-            self.stdout.write(f"It would be refused: {len(refusals)}")
+            self.stdout.write(f"The handover would be refused: {len(refusals)}")
             self.stdout.write("\n".join(f"  {each}" for each in refusals))
         done = "nothing was touched" if options["dry_run"] else f"mode {cluster.mode}"
         self.stdout.write(f"{cluster.name}: {done}")

@@ -19,7 +19,7 @@ from clusters.jobs.scenario import integrate
 
 
 class Command(BaseCommand):
-    help = "Run scenarios of jobs through the webhooks and controllers of their kinds, and write what becomes of them."
+    help = "Run job scenarios through the webhooks and controllers of their kinds, and write the results."
     requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:

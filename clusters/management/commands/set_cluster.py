@@ -22,39 +22,42 @@ from scheduling.model.vocabulary import PlacementScope
 class Command(BaseCommand):
     """Running it again changes nothing."""
 
-    help = "Make a cluster known, or change its mode or its API server's address."
+    help = "Register a cluster, or change its mode or the address of its API server."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
         parser.add_argument(
             "--server-url",
-            help="address of its API server, with the credentials that the kubeconfig has for it; empty: as configured",
+            help="address of its API server, used with the kubeconfig's credentials for it; empty: as configured",
         )
         parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="the mode of the cluster")
         parser.add_argument(
             "--serve-kueue-objects",
             action=BooleanOptionalAction,
             default=None,
-            help="whether Kueue's objects there are ours in mode schedule; the cluster needs Kueue's CRDs",
+            help="whether kueueweb serves Kueue's objects there in mode schedule; the cluster needs Kueue's CRDs",
         )
 
         parser.add_argument(
             "--device-binding",
             choices=[binding.value for binding in DeviceBinding],
-            help="the scheduler that binds pods with devices: kueueweb (bind), or HAMi's where we chose (pin)",
+            help="the scheduler that binds pods with devices: kueueweb (bind), or HAMi's after kueueweb's choice (pin)",
         )
 
         parser.add_argument(
             "--placement",
             choices=[scope.value for scope in PlacementScope],
-            help="which pods we place on nodes: of workloads with devices, also in flavors with a topology, or all",
+            help=(
+                "the pods that kueueweb places on nodes: those of workloads with devices, also those in flavors "
+                "with a topology, or all"
+            ),
         )
 
         parser.add_argument(
             "--accept-workloads-from",
             nargs="*",
             metavar="CLUSTER",
-            help="the clusters whose MultiKueue may run workloads here, all of them; none: no cluster",
+            help="the complete list of clusters whose MultiKueue may run workloads here; none: no cluster",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -18,16 +18,20 @@ from clusters.takeover.takeover import Takeover
 class Command(BaseCommand):
     """Running it again completes what was interrupted, and changes nothing otherwise."""
 
-    help = "Take a cluster over from its Kueue: jobs that run are not touched. docs/switching.md says when."
+    help = "Take a cluster over from Kueue. Running jobs are not touched. docs/switching.md describes the procedure."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--dry-run", action="store_true", help="name all that would be touched, and touch nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="list everything that would be touched, but touch nothing"
+        )
         parser.add_argument(
             "--wait", type=float, default=300.0, help="seconds to wait for Kueue's lease (default: 300)"
         )
         parser.add_argument(
-            "--take-lease", action="store_true", help="take the lease from a Kueue that leads; it ends and starts anew"
+            "--take-lease",
+            action="store_true",
+            help="take the lease from a leading Kueue, which then exits and restarts",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

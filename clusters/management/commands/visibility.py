@@ -34,11 +34,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--host", default="", help="address to listen on (the Configuration's, else all)")
-        parser.add_argument("--port", type=int, help="port to listen on (the Configuration's, else 8082)")
-        parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
-        parser.add_argument("--service", default="visibility", help="by which the API server finds us (%(default)s)")
-        parser.add_argument("--secret", default="visibility-certificates", help="where certificates are kept")
+        parser.add_argument("--host", default="", help="address to listen on (default: the Configuration's, else all)")
+        parser.add_argument("--port", type=int, help="port to listen on (default: the Configuration's, else 8082)")
+        parser.add_argument(
+            "--namespace", default="kueueweb", help="namespace of the Service and the Secret (%(default)s)"
+        )
+        parser.add_argument(
+            "--service",
+            default="visibility",
+            help="the Service by which the API server reaches this process (%(default)s)",
+        )
+        parser.add_argument("--secret", default="visibility-certificates", help="the Secret for the certificates")
 
     def handle(self, *args: Any, **options: Any) -> None:
         wait_until_migrated()
@@ -46,7 +52,9 @@ class Command(BaseCommand):
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")
         if cluster.is_mirrored:
-            raise CommandError(f"Cluster {cluster.name} is in mode {cluster.mode}: its Kueue serves this itself.")
+            raise CommandError(
+                f"Cluster {cluster.name} is in mode {cluster.mode}: its Kueue serves the visibility API itself."
+            )
         target = Target(options["namespace"], options["service"])
         host = f"{target.service}.{target.namespace}.svc"
         try:

@@ -25,9 +25,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--server", help="URL of the API server, instead of the cluster's own")
-        parser.add_argument("--relist-seconds", type=float, default=60.0, help="how often all is listed anew")
-        parser.add_argument("--once", action="store_true", help="list everything once, store it, and end")
+        parser.add_argument("--server", help="URL of the API server, in place of the cluster's own")
+        parser.add_argument("--relist-seconds", type=float, default=60.0, help="interval between full lists")
+        parser.add_argument("--once", action="store_true", help="list everything once, store it, and exit")
 
     def handle(self, *args: Any, **options: Any) -> None:
         wait_until_migrated()

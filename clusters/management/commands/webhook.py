@@ -38,19 +38,25 @@ _log = logging.getLogger(__name__)
 class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
-    help = "Serve the admission webhook of a cluster over TLS, and tell its API server to ask it."
+    help = "Serve the admission webhook of a cluster over TLS, and register it with the API server."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
-        parser.add_argument("--host", default="", help="address to listen on (the Configuration's, else all)")
-        parser.add_argument("--port", type=int, help="port to listen on (the Configuration's, else 9443)")
-        parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
-        parser.add_argument("--service", default="webhook", help="by which the API server finds us (%(default)s)")
-        parser.add_argument("--url", default="", help="by which it finds us without a Service: https://HOST:PORT")
+        parser.add_argument("--host", default="", help="address to listen on (default: the Configuration's, else all)")
+        parser.add_argument("--port", type=int, help="port to listen on (default: the Configuration's, else 9443)")
         parser.add_argument(
-            "--secret", default="webhook-certificates", help="where certificates are kept (%(default)s)"
+            "--namespace", default="kueueweb", help="namespace of the Service and the Secret (%(default)s)"
         )
-        parser.add_argument("--certificate", type=Path, help="a certificate of yours (PEM), instead of one of ours")
+        parser.add_argument(
+            "--service",
+            default="webhook",
+            help="the Service by which the API server reaches this process (%(default)s)",
+        )
+        parser.add_argument("--url", default="", help="its address without a Service: https://HOST:PORT")
+        parser.add_argument(
+            "--secret", default="webhook-certificates", help="the Secret for the certificates (%(default)s)"
+        )
+        parser.add_argument("--certificate", type=Path, help="a certificate of yours (PEM), in place of kueueweb's own")
         parser.add_argument("--key", type=Path, help="its key (PEM)")
         parser.add_argument("--authorities", type=Path, help="its authority (PEM); without it, write caBundle yourself")
         parser.add_argument(
@@ -58,7 +64,7 @@ class Command(BaseCommand):
             type=Path,
             help="the authority of the API server's client certificate (PEM); without it, no certificate is required",
         )
-        parser.add_argument("--no-register", action="store_true", help="leave the webhook configurations alone")
+        parser.add_argument("--no-register", action="store_true", help="do not write the webhook configurations")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if (options["certificate"] is None) != (options["key"] is None):

@@ -49,7 +49,7 @@ class PushedObjects:
             return there
         ours = JOB_UID_LABEL in (there["metadata"].get("labels") or {})
         if not source.kind.outcome(there).finished or not ours:
-            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
+            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job with this name is in the cluster")
         self.client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
         return None
 
@@ -63,7 +63,7 @@ class PushedObjects:
                 raise
             if source.kind.optional and not self.client.served([kind]):
                 what = f"the cluster does not serve {kind.api_version} {kind.kind}"
-                remedy = "install its operator and the job starts by itself"
+                remedy = "install its operator; the job then starts automatically"
                 raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
             if not make_namespace(self._cluster, self.client, namespace):
                 raise

@@ -22,7 +22,7 @@ def note_refusal(cluster: Cluster, entry: ServedObject, refusal: ClusterError, n
     problem = " ".join(str(refusal).split())[:_MAX_PROBLEM]
     wait = min(2.0 ** min(entry.failures, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
     if problem != entry.problem:
-        _log.warning("Cluster %s refuses %s: %s; again in %.0f s", cluster.name, entry, refusal, wait)
+        _log.warning("Cluster %s refuses %s: %s; retrying in %.0f s", cluster.name, entry, refusal, wait)
     entry.problem = problem
     entry.failures += 1
     entry.retry_at = now + timedelta(seconds=wait)

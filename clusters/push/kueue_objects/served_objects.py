@@ -139,7 +139,7 @@ class ServedObjects:
         resource = self._served[kind.name]
         live = self._client.get(resource, entry.namespace, entry.name)
         if live is None or live["metadata"]["resourceVersion"] != entry.resource_version:
-            raise ClusterError(409, "Conflict", f"{entry} was changed in the cluster meanwhile")
+            raise ClusterError(409, "Conflict", f"{entry} has since been changed in the cluster")
         metadata = {key: value for key, value in live["metadata"].items() if key not in ("labels", "annotations")}
         finalizers = list(metadata.get("finalizers") or ())
         if kind.name in WITH_FINALIZER and FINALIZER not in finalizers:

@@ -217,7 +217,7 @@ class ServedWorkloads:
             self._create(entry, row)
             return
         if live["metadata"]["resourceVersion"] != entry.resource_version:
-            raise ClusterError(409, "Conflict", f"{entry} was changed in the cluster meanwhile")
+            raise ClusterError(409, "Conflict", f"{entry} has since been changed in the cluster")
         spec = spec_in(workload_manifest(row.row)["spec"], self._resource.api_version)
         if "active" not in spec:
             spec["active"] = True

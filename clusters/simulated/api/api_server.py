@@ -281,7 +281,7 @@ def _parse(request: Request) -> Any:
 def _object(request: Request) -> JsonObject:
     body = _parse(request)
     if not isinstance(body, dict):
-        raise errors.bad_request("the body must be an object")
+        raise errors.bad_request("{name} is not a chaos option; use {', '.join(sorted(known))}")
     if not isinstance(body.get("metadata") or {}, dict):
         raise errors.bad_request("metadata must be an object")
     return body

@@ -34,14 +34,14 @@ _FIRST_PAGE_SECONDS = 60.0
 class Command(BaseCommand):
     """Supervises; everything that works is a child."""
 
-    help = "Run kueueweb with a simulated cluster of GPUs and jobs that keep arriving. Ctrl-C ends it."
+    help = "Run kueueweb with a simulated cluster of GPUs and a stream of jobs. Ctrl-C stops it."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
-        parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs live (default: %(default)s)")
-        parser.add_argument("--fleet", choices=FLEETS, default=SEVERAL, help="whose nodes (default: %(default)s)")
+        parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs run (default: %(default)s)")
+        parser.add_argument("--fleet", choices=FLEETS, default=SEVERAL, help="fleet of nodes (default: %(default)s)")
         parser.add_argument("--fresh", action="store_true", help="start without the data of earlier runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -170,7 +170,7 @@ def _port(host: str, wanted: int | None) -> int:
             with contextlib.suppress(OSError):
                 candidate.bind((host, port))
                 return port
-    raise CommandError(f"Port {wanted or '8000 to 8099'} of {host} is in use. --port names another.")
+    raise CommandError(f"Port {wanted or '8000 to 8099'} of {host} is in use. Choose another with --port.")
 
 
 def _secret_key(state: Path) -> str:

@@ -16,29 +16,31 @@ from kueueweb.demo.submission import Submission, keep_submitting
 class Command(BaseCommand):
     """Submits over REST; it needs no database."""
 
-    help = "Submit jobs of the demo's tenants over REST, sized as in the trace openb, until it is stopped."
+    help = "Submit jobs of the demo's tenants over REST, sized as in the trace openb, until stopped."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--server", default="http://127.0.0.1:8000", help="where kueueweb is (default: %(default)s)"
+            "--server", default="http://127.0.0.1:8000", help="address of kueueweb (default: %(default)s)"
         )
         parser.add_argument(
-            "--time-scale", type=float, default=10.0, help="the simulated cluster's (default: %(default)s)"
+            "--time-scale", type=float, default=10.0, help="address of the simulated cluster (default: %(default)s)"
         )
-        parser.add_argument("--first", type=int, default=FIRST_JOBS, help="jobs to begin with (default: %(default)s)")
+        parser.add_argument("--first", type=int, default=FIRST_JOBS, help="jobs to start with (default: %(default)s)")
         parser.add_argument(
             "--max-waiting",
             type=int,
             default=MAX_WAITING,
-            help="no more for a queue while so many wait in it (default: %(default)s)",
+            help="stop submitting to a queue while this many jobs wait in it (default: %(default)s)",
         )
-        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="for which nodes (default: %(default)s)")
-        parser.add_argument("--seed", type=int, default=None, help="for the same jobs again")
+        parser.add_argument(
+            "--fleet", choices=FLEETS, default=FLEETS[0], help="fleet that the jobs are for (default: %(default)s)"
+        )
+        parser.add_argument("--seed", type=int, default=None, help="seed, to repeat the same jobs")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This submits as the demo's accounts. Set DEMO=true to allow it.")
+            raise CommandError("This command uses the demo's accounts. Set DEMO=true to allow it.")
         passwords = {account["username"]: account["password"] for account in settings.DEMO_ACCOUNTS}
         submission = Submission(
             options["server"],

@@ -24,19 +24,21 @@ class Command(BaseCommand):
     help = "Prepare a database for the demo: tables, the tenants' queues, and the accounts of the login page."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="whose queues (default: %(default)s)")
+        parser.add_argument(
+            "--fleet", choices=FLEETS, default=FLEETS[0], help="fleet that the queues are for (default: %(default)s)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This makes accounts with public passwords. Set DEMO=true to allow it.")
+            raise CommandError("This command creates accounts with public passwords. Set DEMO=true to allow it.")
         call_command("migrate", verbosity=0, interactive=False)
         cluster, _ = Cluster.objects.get_or_create(
             name="default", defaults={"simulated": True, "placement": PlacementScope.ALL}
         )
         if not cluster.simulated:
             raise CommandError(
-                "The cluster 'default' of this database is not a demo's: it stays as it is. "
-                "Name another database in DATABASE_URL, or forget what is in the demo's own: make demo ARGS=--fresh."
+                "The cluster 'default' of this database does not belong to a demo and stays unchanged. Set "
+                "DATABASE_URL to another database, or delete the demo's own data: make demo ARGS=--fresh."
             )
         self._set_telemetry(cluster)
         for name in ("configuration.yaml", *_QUEUES_OF_OTHER_DEVICES.get(options["fleet"], ())):

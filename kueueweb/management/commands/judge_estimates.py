@@ -19,14 +19,14 @@ from scheduling.estimates.trace_replay import judged_replay
 class Command(BaseCommand):
     """Judge estimates of starts, and two rivals, on a trace."""
 
-    help = "Replay a trace, estimate each start from what is known at its moment, and print the accuracy as JSON."
+    help = "Replay a trace, estimate each start from the information at that time, and print the accuracy as JSON."
     requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("trace", type=Path, help="pod list of the openb trace, CSV")
-        parser.add_argument("--gpus", type=int, required=True, help="devices in all; a multiple of eight")
-        parser.add_argument("--seed", type=int, default=1, help="of the draws, and of the declared times")
-        parser.add_argument("--declared", action="store_true", help="pods declare their run time times 1 to 3")
+        parser.add_argument("--gpus", type=int, required=True, help="total number of devices; a multiple of eight")
+        parser.add_argument("--seed", type=int, default=1, help="seed of the draws and of the declared run times")
+        parser.add_argument("--declared", action="store_true", help="pods declare 1 to 3 times their run time")
         parser.add_argument("--first-day", type=int, default=100, help="of creation (default: 100)")
         parser.add_argument("--last-day", type=int, default=149, help="of creation, included (default: 149)")
 

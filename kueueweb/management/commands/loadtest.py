@@ -32,10 +32,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="a shape, such as tests/load/baseline.json")
         parser.add_argument("--server", help="a running kueueweb (default: start one for this run)")
-        parser.add_argument("--username", default="admin", help="a cluster admin there (default: %(default)s)")
+        parser.add_argument("--username", default="admin", help="name of a cluster admin (default: %(default)s)")
         parser.add_argument("--password", default=os.environ.get("KUEUEWEB_PASSWORD", ""), help="or KUEUEWEB_PASSWORD")
         parser.add_argument(
-            "--patience", type=float, default=60.0, help="give up after so many seconds without progress"
+            "--patience", type=float, default=60.0, help="give up after this many seconds without progress"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -21,8 +21,8 @@ _PAUSE_SECONDS: Final = 5.0
 _TRIES: Final = 120
 _TABLE_IN_USE: Final = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 _TOO_OLD: Final = (
-    "This database was made by a version (a058272 or older) that cannot be upgraded: its first migrations were other "
-    "ones. Nothing was changed. Start with an empty database, apply your queues' manifests and submit the workloads "
+    "This database was created by a version (a058272 or older) that cannot be upgraded. Nothing was "
+    "changed. Start with an empty database, apply your queues' manifests and submit the workloads "
     "again."
 )
 
@@ -36,9 +36,9 @@ class Command(migrate.Command):
             "--lock-timeout",
             type=float,
             default=_LOCK_TIMEOUT_SECONDS,
-            help="Seconds that a change of a table waits for its readers before it lets others pass.",
+            help="Seconds that a table change waits for its readers before it yields to other sessions.",
         )
-        parser.add_argument("--lock-pause", type=float, default=_PAUSE_SECONDS, help="Seconds until it is tried again.")
+        parser.add_argument("--lock-pause", type=float, default=_PAUSE_SECONDS, help="Seconds before the next attempt.")
 
     def handle(self, *arguments: Any, lock_timeout: float, lock_pause: float, **options: Any) -> None:
         connection = connections[options["database"]]
@@ -50,7 +50,7 @@ class Command(migrate.Command):
             except OperationalError as error:
                 if not isinstance(error.__cause__, _TABLE_IN_USE):
                     raise
-                self.stderr.write(f"A table is in use; tried again in {lock_pause:g} s: {error}")
+                self.stderr.write(f"A table is in use; retrying in {lock_pause:g} s: {error}")
                 threading.Event().wait(lock_pause)
             except InconsistentMigrationHistory as error:
                 raise CommandError(_TOO_OLD) from error

@@ -40,7 +40,7 @@ _MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
 class Command(BaseCommand):
     """Answer recorded or written scenarios."""
 
-    help = "Answer scenarios of other schedulers (Slurm and others) by the rules that queues may ask for."
+    help = "Answer scenarios of other schedulers (such as Slurm) by the rules that queues can select."
     requires_system_checks: list[str] = []  # decides on files only
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
         parser.add_argument(
-            "--grace-seconds", type=int, default=10, help="for open requests at the end (default: %(default)s)"
+            "--grace-seconds", type=int, default=10, help="time for open requests at the end (default: %(default)s)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

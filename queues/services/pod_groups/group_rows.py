@@ -104,7 +104,7 @@ class _Store:
         )
         action = self._write_pod(spec, row, group)
         if row is not None and row.phase and action is Action.UNCHANGED:
-            report.warn(pod.submitted.at("metadata.name"), f"this pod has ended ({row.phase}): it is not run again")
+            report.warn(pod.submitted.at("metadata.name"), f"this pod has ended ({row.phase}) and is not run again")
         return Applied(POD, spec.namespace, spec.name, action, tuple(report.warnings))
 
     def _write_pod(self, spec: JobSpec, row: Job | None, group: Job) -> Action:

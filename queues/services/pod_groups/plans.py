@@ -261,14 +261,14 @@ class _Checks:
         kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
         roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
         if len(roles) > MAX_POD_SETS and not first.fast_admission:
-            rule = f"Too many: a group has at most {MAX_POD_SETS} roles, with this pod it has {len(roles)}"
+            rule = f"Too many: a group has at most {MAX_POD_SETS} roles, and with this pod it has {len(roles)}"
             self._plan.pods[-1].refuse("spec", None, rule, "Use fewer different pods.", MistakeReason.TOO_MANY)
         if self._holds or first.fast_admission:
             self._check_roles(kept)
         elif not self._found:
             for pod in self._plan.pods[max(0, first.total_count - len(kept)) :]:
                 path = f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]"
-                rule = f"the group has its {first.total_count} pods without this one"
+                rule = f"the group already has its {first.total_count} pods"
                 remedy = "Leave the pod out, or raise the count."
                 pod.refuse(path, str(first.total_count), rule, remedy, MistakeReason.TOO_MANY)
         if not self._holds and len(kept) + len(self._plan.pods) >= first.total_count:
@@ -297,11 +297,13 @@ class _Checks:
             if pod.group.role in known and self._found:
                 continue
             if pod.group.role in known:
-                rule = f"the group has all its pods of this shape ({pod.group.role}) without this one"
+                rule = f"the group already has all its pods of this shape ({pod.group.role})"
                 pod.refuse("metadata.name", None, rule, "Leave the pod out.", MistakeReason.TOO_MANY)
             else:
                 rule = f"has another shape ({pod.group.role}) than the pods of the group ({', '.join(sorted(known))})"
-                pod.refuse("spec", None, rule, "Use the resources of the pod that it replaces.", MistakeReason.INVALID)
+                pod.refuse(
+                    "spec", None, rule, "Use the same resources as the pod that it replaces.", MistakeReason.INVALID
+                )
 
 
 def _text(value: object) -> str:

@@ -50,4 +50,4 @@ def _refuse_taken(cluster: Cluster, pods: Sequence[Submitted[JobManifest]]) -> N
         if (pod.spec.meta.namespace, pod.spec.meta.name) in there
     ]
     if taken:
-        raise AlreadyExists(f"{len(taken)} of {len(pods)} pods of groups exist already; nothing was stored.", taken)
+        raise AlreadyExists(f"{len(taken)} of {len(pods)} pods of groups already exist; nothing was stored.", taken)

@@ -79,11 +79,11 @@ FAMILIES: Final[tuple[CountedFamily, ...]] = (
         "admitted_until_ready_wait_time_seconds", "From admitted to ready pods.", "ready_after_admission", bounds=14
     ),
     *_both("finished_workloads_total", "Workloads that finished.", "finished"),
-    *_both("execution_time_seconds", "How long a finished workload ran, all its runs together.", "executed", bounds=16),
+    *_both("execution_time_seconds", "Total run time of a finished workload.", "executed", bounds=16),
     *_both("evicted_workloads_total", "Evictions.", "evicted", _EVICTION),
     CountedFamily(
         "kueue_evicted_workloads_once_total",
-        "Workloads that were evicted for a reason and a cause for the first time.",
+        "Workloads evicted for the first time, by reason and cause.",
         "evicted_once",
         _CLUSTER_QUEUE | _EVICTION,
     ),
@@ -122,7 +122,7 @@ FAMILIES: Final[tuple[CountedFamily, ...]] = (
     ),
     CountedFamily(
         "kueueweb_refused_batches_total",
-        "Batches of decisions that were not written since something had changed meanwhile.",
+        "Batches of decisions that were discarded because of a concurrent change.",
         "batch_refused",
         {},
     ),

@@ -68,40 +68,40 @@ _CORE_LIMIT: Final = _Name(
 )
 _MEMORY_ALLOCATED: Final = _Name(
     "hami_gpu_memory_allocated_bytes",
-    "Memory of the device that is granted.",
+    "Allocated memory of the device.",
     (*_DEVICE, "device_cores"),
     "GPUDeviceMemoryAllocated",
     (*_OLD_DEVICE, "devicecores"),
 )
 _CORE_ALLOCATED: Final = _Name(
     "hami_gpu_core_allocated_ratio",
-    "Cores of the device that are granted, in percent.",
+    "Allocated cores of the device, in percent.",
     _DEVICE,
     "GPUDeviceCoreAllocated",
     _OLD_DEVICE,
 )
 _SHARED: Final = _Name(
-    "hami_gpu_shared_count", "Slices of the device that are granted.", _DEVICE, "GPUDeviceSharedNum", _OLD_DEVICE
+    "hami_gpu_shared_count", "Allocated slices of the device.", _DEVICE, "GPUDeviceSharedNum", _OLD_DEVICE
 )
 _OVERVIEW: Final = _Name(
     "hami_node_gpu_overview",
-    "Memory of the device that is granted, with what the device has as labels.",
+    "Allocated memory of the device, labelled with its capacities.",
     ("node", "device_uuid", "device_index", "device_cores", "device_memory_limit", "device_type"),
     "nodeGPUOverview",
     ("nodeid", "deviceuuid", "deviceidx", "devicecores", "devicememorylimit", "devicetype"),
 )
 _MEMORY_RATIO: Final = _Name(
     "hami_node_gpu_memory_allocated_ratio",
-    "Part of the device's memory that is granted, from 0 to 1.",
+    "Allocated fraction of the device's memory, from 0 to 1.",
     _DEVICE,
     "nodeGPUMemoryPercentage",
     _OLD_DEVICE,
 )
 _SLICE_MEMORY: Final = _Name(
-    "hami_vgpu_memory_allocated_bytes", "Memory granted to a pod.", _SLICE, "vGPUMemoryAllocated", _OLD_SLICE
+    "hami_vgpu_memory_allocated_bytes", "Memory allocated to a pod.", _SLICE, "vGPUMemoryAllocated", _OLD_SLICE
 )
 _SLICE_CORES: Final = _Name(
-    "hami_vgpu_core_allocated_ratio", "Cores granted to a pod, in percent.", _SLICE, "vGPUCoreAllocated", _OLD_SLICE
+    "hami_vgpu_core_allocated_ratio", "Cores allocated to a pod, in percent.", _SLICE, "vGPUCoreAllocated", _OLD_SLICE
 )
 _QUOTA_USED: Final = _Name(
     "hami_resource_quota_used",

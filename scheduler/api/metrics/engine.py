@@ -50,12 +50,15 @@ def _leaders() -> Iterator[Metric]:
     )
     ages = GaugeMetricFamily(
         "kueueweb_scheduler_last_run_age_seconds",
-        "How long ago a run of the scheduler last ended well.",
+        "Seconds since the scheduler's last successful run.",
         labels=["cluster"],
     )
     held_off = GaugeMetricFamily(
         "kueueweb_held_off",
-        "1 while a Kueue decides, or another kueueweb pushes, in the cluster, so that this one writes nothing.",
+        (
+            "1 while a Kueue decides or another kueueweb pushes in the cluster, so that this installation "
+            "writes nothing."
+        ),
         labels=["cluster", "by"],
     )
     leases = {lease.cluster_id: lease for lease in Lease.objects.all()}
@@ -72,7 +75,7 @@ def _leaders() -> Iterator[Metric]:
 
 def _roles() -> Iterator[Metric]:
     alive = GaugeMetricFamily(
-        "kueueweb_role_alive", "1 while a process of the role shows life.", labels=["cluster", "role"]
+        "kueueweb_role_alive", "1 while a process of the role sends heartbeats.", labels=["cluster", "role"]
     )
     clusters = list(Cluster.objects.order_by("name").values_list("name", flat=True))
     for found in role_health(clusters, time.time()):
@@ -83,9 +86,7 @@ def _roles() -> Iterator[Metric]:
 
 
 def _audits() -> Metric:
-    wrong = GaugeMetricFamily(
-        "kueueweb_audit_violations", "Rules of the books that do not hold.", labels=["cluster", "check"]
-    )
+    wrong = GaugeMetricFamily("kueueweb_audit_violations", "Violated accounting rules.", labels=["cluster", "check"])
     found = AuditFinding.objects.filter(confirmed=True).order_by().values_list("cluster__name", "check_name")
     for (cluster, check), count in sorted(Counter(found).items()):
         wrong.add_metric([cluster, check], count)
@@ -95,8 +96,8 @@ def _audits() -> Metric:
 def _lags() -> Iterator[Metric]:
     names = {
         "kueueweb_queue_lag_seconds": "Age of the oldest change that the scheduler has not read yet.",
-        "kueueweb_push_lag_seconds": "Age of the oldest decision that was not written to the cluster yet.",
-        "kueueweb_unpushed_workloads": "Workloads with a decision that was not written to the cluster yet.",
+        "kueueweb_push_lag_seconds": "Age of the oldest decision that has not been written to the cluster yet.",
+        "kueueweb_unpushed_workloads": "Workloads with a decision that has not been written to the cluster yet.",
         "kueueweb_push_errors": "Workloads whose last decision the cluster refused.",
     }
     families = [GaugeMetricFamily(name, text, labels=["cluster"]) for name, text in names.items()]

@@ -135,7 +135,7 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
         pending.add_metric([cluster, name, "inadmissible"], entry["inadmissible"])
     yield pending
     hashes = _gauge(
-        "pending_scheduling_hashes", "Sorts of workloads that wait, equal ones counted once.", "cluster_queue", "status"
+        "pending_scheduling_hashes", "Scheduling equivalence classes of pending workloads.", "cluster_queue", "status"
     )
     for cluster, queue, counted in _of_there(facts, "hashes"):
         for status, count in zip(("active", "inadmissible"), counted, strict=True):
@@ -183,7 +183,10 @@ def _past_usage(facts: QueueFacts) -> Metric:
 def _preemption_skips(facts: QueueFacts) -> Metric:
     family = _gauge(
         "admission_cycle_preemption_skips",
-        "Preemptions that the last cycle with any skipped, as others had taken their victims or their quota.",
+        (
+            "Preemptions that the last cycle with any skipped, because another workload had taken the "
+            "victims or the quota."
+        ),
         "cluster_queue",
     )
     for cluster, queue, count in _of_there(facts, "preemption_skips"):
@@ -200,7 +203,7 @@ def _of_there(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Any]]:
 
 def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
     texts = {
-        "finished_workloads": "Finished workloads that are still there.",
+        "finished_workloads": "Finished workloads that have not been deleted.",
         "reserving_active_workloads": "Workloads that hold quota.",
         "admitted_active_workloads": "Workloads that run.",
     }
@@ -228,7 +231,7 @@ def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
-    text = "Workloads that are not admitted, by the reason that they give."
+    text = "Workloads that are not admitted, by reason."
     queues = _gauge("unadmitted_workloads", text, "cluster_queue", "reason", "underlying_cause")
     local = _gauge(
         "local_queue_unadmitted_workloads", text, "name", "namespace", "cluster_queue", "reason", "underlying_cause"
@@ -245,13 +248,13 @@ def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _statuses(facts: QueueFacts) -> Iterator[Metric]:
-    queues = _gauge("cluster_queue_status", "1 for the status that it has.", "cluster_queue", "status")
+    queues = _gauge("cluster_queue_status", "1 for the present status.", "cluster_queue", "status")
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         terminating = entry["reason"] == ClusterQueueReason.TERMINATING
         status = "terminating" if terminating else "active" if entry["active"] else "pending"
         for each in ("pending", "active", "terminating"):
             queues.add_metric([cluster, name, each], each == status)
-    local = _gauge("local_queue_status", "1 for whether it is active.", "name", "namespace", "active")
+    local = _gauge("local_queue_status", "1 for the present activity.", "name", "namespace", "active")
     for row in facts.local_queues:
         reason = local_queue_reason(row, facts.numbers[row.cluster.name])[1]
         for each, is_so in (("True", True), ("False", False), ("Unknown", None)):
@@ -263,8 +266,8 @@ def _statuses(facts: QueueFacts) -> Iterator[Metric]:
 def _cells(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("cohort", "cluster_queue", "flavor", "resource")
     families = {
-        "used": _gauge("cluster_queue_resource_reservation", "Quota that is held.", *labels),
-        "nominal": _gauge("cluster_queue_nominal_quota", "Quota of its own.", *labels),
+        "used": _gauge("cluster_queue_resource_reservation", "Reserved quota.", *labels),
+        "nominal": _gauge("cluster_queue_nominal_quota", "The queue's own quota.", *labels),
         "borrowing_limit": _gauge("cluster_queue_borrowing_limit", "Its borrowing limit.", *labels),
         "lending_limit": _gauge("cluster_queue_lending_limit", "Its lending limit.", *labels),
     }
@@ -294,7 +297,7 @@ def _held(facts: QueueFacts) -> Iterator[Metric]:
     )
     pending = _gauge("cluster_queue_resource_pending", "Requests of pending workloads.", "cluster_queue", "resource")
     labels = ("name", "namespace", "flavor", "resource")
-    local_held = _gauge("local_queue_resource_reservation", "Quota that is held.", *labels)
+    local_held = _gauge("local_queue_resource_reservation", "Reserved quota.", *labels)
     local_used = _gauge("local_queue_resource_usage", "Usage of admitted workloads.", *labels)
     sums: Counter[tuple[str, ...]] = Counter()
     waiting: Counter[tuple[str, ...]] = Counter()
@@ -335,7 +338,7 @@ def _unused(facts: QueueFacts) -> dict[tuple[str, ...], tuple[int, int]]:
 def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("cohort", "flavor", "resource")
     share = _gauge("cohort_weighted_share", "Dominant resource share over its weight.", "cohort")
-    quota = _gauge("cohort_subtree_quota", "Quota of all below.", *labels)
+    quota = _gauge("cohort_subtree_quota", "Quota of the whole subtree.", *labels)
     held = _gauge("cohort_subtree_resource_reservations", "Usage of the whole subtree.", *labels)
     for cluster, name, entry in _entries(facts, "cohorts"):
         share.add_metric([cluster, name], _share(entry["weighted_share"]))
@@ -349,12 +352,12 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
     """The tree of cohorts, and what is summed over it. A queue that moves takes its counts along."""
     cohort_info = _gauge(
-        "cohort_info", "1; joins a cohort to those above it.", "cohort", "parent_cohort", "root_cohort"
+        "cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
     )
     queue_info = _gauge(
-        "cluster_queue_info", "1; joins a queue to its cohorts.", "cluster_queue", "parent_cohort", "root_cohort"
+        "cluster_queue_info", "1; relates a queue to its cohorts.", "cluster_queue", "parent_cohort", "root_cohort"
     )
-    active = _gauge("cohort_subtree_admitted_active_workloads", "Workloads that run below.", "cohort")
+    active = _gauge("cohort_subtree_admitted_active_workloads", "Workloads that run in the subtree.", "cohort")
     above: dict[tuple[str, str], tuple[str, ...]] = {}
     running: Counter[tuple[str, str]] = Counter()
     for cluster, name, entry in _entries(facts, "cohorts"):

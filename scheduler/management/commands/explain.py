@@ -25,14 +25,16 @@ from scheduling.studio.remedy import Amount, Remedy, RemedyKind
 class Command(BaseCommand):
     """Prints the explanation as text, or as JSON."""
 
-    help = "Explains why a workload waits: missing quota per flavor, refused nodes and devices, workloads ahead of it."
+    help = "Explain why a workload waits: missing quota per flavor, refused nodes and devices, workloads ahead of it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("workload", metavar="NAMESPACE/NAME")
         parser.add_argument("--cluster", default="default")
         parser.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
-        parser.add_argument("--remedies", action="store_true", help="try what would start it, with scheduling cycles")
-        parser.add_argument("--seconds", type=float, default=60.0, help="how long remedies are tried at most")
+        parser.add_argument(
+            "--remedies", action="store_true", help="try changes that would start it, with scheduling cycles"
+        )
+        parser.add_argument("--seconds", type=float, default=60.0, help="maximum time for trying remedies")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Explain; an unknown cluster or workload ends with an error."""
@@ -71,13 +73,13 @@ def as_text(found: Explanation, remedies: Remedies | None) -> Iterator[str]:
     if remedies is None:
         return
     if remedies.starts_now:
-        yield "It starts in the next cycles without any change."
+        yield "The workload starts in the next cycles without any change."
     elif not remedies.remedies and remedies.complete:
-        yield "Nothing that was tried would start it."
+        yield "None of the remedies that were tried would start the workload."
     for remedy in remedies.remedies:
-        yield f"It would start at once: {_action(remedy)}{_side_effects(remedy)}."
+        yield f"The workload would start at once: {_action(remedy)}{_side_effects(remedy)}."
     if not remedies.complete:
-        yield "The time was over before everything was tried: --seconds gives more."
+        yield "The time was over before everything was tried: raise --seconds."
 
 
 def _action(remedy: Remedy) -> str:
@@ -88,13 +90,13 @@ def _action(remedy: Remedy) -> str:
     if remedy.kind is RemedyKind.MOVES:
         return f"if pods of {', '.join(remedy.workloads)} move"
     if remedy.kind is RemedyKind.BACK_IN_SERVICE:
-        return f"if node {remedy.subject} and its devices are back in service"
+        return f"if node {remedy.subject} and its devices return to service"
     amounts = [
         f"{name or remedy.field_name} {_amount(name, remedy.before[name])} -> {_amount(name, after)}"
         for name, after in remedy.after.items()
     ]
     field = f"{remedy.field_name} " if "" not in remedy.after else ""
-    beyond = "" if remedy.monotone else " (more than this may do as well)"
+    beyond = "" if remedy.monotone else " (more may also help)"
     return f"{remedy.kind}, {remedy.subject}: {field}{', '.join(amounts)}{beyond}"
 
 

@@ -28,7 +28,10 @@ from scheduling.simulator.recording import Replay, Told, UnreadableRecording, re
 class Command(BaseCommand):
     """Compare a recorded cluster's decisions with ours."""
 
-    help = "Ask our rules at each decision of a recorded cluster, and print each one that they would not have made."
+    help = (
+        "Evaluate kueueweb's rules at each decision of a recorded cluster, and print each one that they "
+        "would not have made."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -150,7 +150,7 @@ def _compiled(expression: str) -> Selector | str:
             if meter is not None:
                 meter.steps += MAX_STEPS - left[0]
         if not isinstance(found, bool):
-            raise CelError(f"gives {_type(found)}, not a bool")
+            raise CelError(f"must evaluate to bool, got {_type(found)}")
         return found
 
     return selects
@@ -350,7 +350,7 @@ def _compared(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]
     def compared(left: Any, right: Any) -> bool:
         kinds = _type(left), _type(right)
         if (kinds[0] != kinds[1] or kinds[0] not in ("string", "bool")) and not set(kinds) <= set(_NUMBERS):
-            raise CelError(f"no such overload: {kinds[0]} and {kinds[1]} have no order")
+            raise CelError(f"no such overload: {kinds[0]} and {kinds[1]} cannot be ordered")
         return compare(left, right)
 
     return compared
@@ -361,7 +361,7 @@ def _calculated(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         kinds = _type(left), _type(right)
         if compute is operator.add and kinds[0] == kinds[1] and kinds[0] in ("string", "list"):
             if len(left) + len(right) > MAX_TEXT:
-                raise CelError(f"makes more than {MAX_TEXT} characters or members")
+                raise CelError(f"produces more than {MAX_TEXT} characters or members")
             return left + right
         if kinds[0] != kinds[1] or kinds[0] not in _NUMBERS:
             raise CelError(f"no such overload: {kinds[0]} and {kinds[1]}")
@@ -421,7 +421,7 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
         return _macro(name, target, arguments, known)
     signature = (name, target is not None, len(arguments))
     if signature not in _FUNCTIONS:
-        raise CelError(f"undeclared reference to '{name}', or other arguments than it takes")
+        raise CelError(f"undeclared reference to '{name}', or wrong arguments")
     function = _FUNCTIONS[signature]
     inputs = [_program(each, known) for each in ([] if target is None else [target]) + arguments]
 
@@ -552,7 +552,7 @@ def _cost_of_match(text: str, pattern: str) -> int:
     beyond ASCII are left out: Python takes milliseconds to compile a range of them.
     """
     if _REPEATED_GROUP.search(_short(pattern)) or not pattern.isascii() or re.search(r"\\[uUN]", pattern):
-        raise CelError(f'the pattern "{pattern}" repeats a group, or has what patterns of devices may not have')
+        raise CelError(f'the pattern "{pattern}" repeats a group, or uses unsupported syntax')
     repetitions, choices, length = 0, 1, len(pattern)
     sides = [1]
     for found in _IN_PATTERN.finditer(pattern):

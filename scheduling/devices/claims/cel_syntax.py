@@ -56,7 +56,7 @@ def parse(expression: str) -> Tree:
     reader.expect("")
     nodes, depth = extent(tree)
     if depth > MAX_TREE_DEPTH:
-        raise CelSyntaxError(f"is nested deeper than {MAX_TREE_DEPTH}, or joins more than so many by one operator")
+        raise CelSyntaxError(f"is nested deeper than {MAX_TREE_DEPTH}, or joins more than that many by one operator")
     if nodes > MAX_NODES:
         raise CelSyntaxError(f"has more than {MAX_NODES} parts")
     return tree
@@ -100,7 +100,7 @@ def _text(literal: str) -> str:
     def escaped(match: re.Match[str]) -> str:
         code = match[1] or match[2]
         if code and 0xD800 <= int(code, 16) < 0xE000:
-            raise CelSyntaxError(f"has \\u{code}, which is no character")
+            raise CelSyntaxError(f"has \\u{code}, which is not a character")
         return chr(int(code, 16)) if code else _ESCAPES.get(match[3], match[3])
 
     return _ESCAPE.sub(escaped, literal[1:-1])

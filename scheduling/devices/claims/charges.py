@@ -48,7 +48,7 @@ class ClaimsNotCounted(ClaimRefusal):
     """The claims take more evaluations than their namespace may have now. `goes_on`: all that they lack is time."""
 
     def __init__(self, limit: EvaluationLimit) -> None:
-        super().__init__(f"The workload's claims are not counted: {limit}")
+        super().__init__(f"The workload's claims cannot be counted: {limit}")
         self.goes_on = isinstance(limit, StepsSpent)
 
 
@@ -371,11 +371,11 @@ class ClaimRules:
             if spec.constraints and devices > 1:
                 return (
                     "a claim for several devices has constraints (matchAttribute, distinctAttribute), which are not "
-                    "read here: ask for one device, or let a class or selector say which ones"
+                    "supported here: request one device, or select devices by a class or selector"
                 )
         elsewhere = sorted(kind.resource for kind in kinds if kind in self.places.elsewhere)
         if elsewhere:
-            return f"{elsewhere[0]} are not bound to one node each, and such devices are not counted here"
+            return f"{elsewhere[0]} are not bound to a single node, and such devices are not counted here"
         return ""
 
 

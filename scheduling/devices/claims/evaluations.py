@@ -56,7 +56,7 @@ class StepsSpent(EvaluationLimit):
     passes = True
 
     def __init__(self) -> None:
-        super().__init__("their selectors are costly, and are evaluated step by step")
+        super().__init__("their selectors are costly and are evaluated step by step")
 
 
 class TooManyKinds(EvaluationLimit):
@@ -154,7 +154,7 @@ class Evaluations:
         used = self._in_use.get(namespace, Counter())
         if any(kind not in used for kind in kinds) and len({*used, *kinds}) > MAX_KINDS:
             raise TooManyKinds(
-                f"the workloads of a namespace may ask for {MAX_KINDS} kinds of devices with selectors at a time"
+                f"the workloads of a namespace may request {MAX_KINDS} kinds of devices with selectors at a time"
             )
 
     # -- evaluations ---------------------------------------------------------------------------------------------------

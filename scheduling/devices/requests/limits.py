@@ -69,7 +69,7 @@ class ContainerReader:
         names, defaults = self.names, self.vendor.defaults
         share = _nanos(self.limits.get(names.memory_percentage))
         if share is not None and not 0 <= share <= 100 * NANOS:
-            self._refuse(names.memory_percentage, self.limits[names.memory_percentage], "a percentage is 0 to 100")
+            self._refuse(names.memory_percentage, self.limits[names.memory_percentage], "a percentage must be 0 to 100")
             return False
         named = [name for name in (names.memory, names.memory_percentage, names.cores) if name and name in self.limits]
         if named and names.count not in self.limits and defaults.count:
@@ -163,7 +163,7 @@ class ContainerReader:
     def _integer(self, name: str) -> int | None:
         value = whole_number(self._value(name))
         if value is None and self._value(name) is not None:
-            self._ignore(name, "the count is a whole number")
+            self._ignore(name, "the count must be a whole number")
         if value is not None and value > _MAX_INT32:
             self._refuse(name, value, f"must be at most {_MAX_INT32}")
             return None
@@ -182,8 +182,8 @@ class ContainerReader:
             value = value * self.names.bare_memory_unit_mib if bare else value // _MIB
             unit = 1
         if value is None or not 0 <= value <= _MAX_INT32 // unit:
-            form = "a plain number of MiB" if unit == 1 else f"a plain number of units of {unit} MiB"
-            self._ignore(name, f"memory is {form}, without a suffix such as Mi")
+            form = "a plain number of MiB" if unit == 1 else f"must be a plain number of units of {unit} MiB"
+            self._ignore(name, f"memory must be {form}, without a suffix such as Mi")
             return None
         if count == 1 and self.names.memory_units and value not in self.names.memory_units:
             allowed = ", ".join(str(units) for units in self.names.memory_units)
@@ -203,13 +203,13 @@ class ContainerReader:
             return self.vendor.defaults.cores_percent
         value, allowed = whole_number(text), self.names.cores_allowed
         if allowed and (value is None or not allowed[0] <= value <= allowed[1]):
-            self._refuse(self.names.cores, text, f"cores are a whole percentage, {allowed[0]} to {allowed[1]}")
+            self._refuse(self.names.cores, text, f"cores must be a whole percentage, {allowed[0]} to {allowed[1]}")
             return None
         if value and self.vendor.rules.split_modes and not self.soft_split:
-            self._refuse(self.names.cores, text, "cores can be requested only of softly split devices")
+            self._refuse(self.names.cores, text, "cores can be requested only for softly split devices")
             return None
         if value is None:
-            self._ignore(self.names.cores, "cores are a whole number of percent points")
+            self._ignore(self.names.cores, "cores must be a whole number of percent points")
             return self.vendor.defaults.cores_percent
         if value < 0:
             self._refuse(self.names.cores, text, "cores can't be negative")

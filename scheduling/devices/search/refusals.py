@@ -31,11 +31,11 @@ _RANK = {reason: number for number, reason in enumerate(_ORDER)}
 _SERVING, _OTHER_VENDOR = -1, -2
 
 _WORDS = {
-    DeviceRefusal.MODE_NOT_FIT: "split in another way than the pod asks for",
+    DeviceRefusal.MODE_NOT_FIT: "split in another way than the pod requests",
     DeviceRefusal.CARD_NOT_HEALTH: "unhealthy",
     DeviceRefusal.CARD_UNHEALTHY: "unhealthy",
     DeviceRefusal.CARD_CORDONED: "cordoned",
-    DeviceRefusal.CARD_TYPE_MISMATCH: "of another type than the pod accepts",
+    DeviceRefusal.CARD_TYPE_MISMATCH: "of a type that the pod does not accept",
     DeviceRefusal.NUMA_NOT_FIT: "in a NUMA node with too few others",
     DeviceRefusal.CARD_UUID_MISMATCH: "excluded by UUID",
     DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED: "without a free slot",
@@ -46,8 +46,8 @@ _WORDS = {
     DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED: "with all cores reserved",
     DeviceRefusal.CARD_QOS_POLICY_MISMATCH: "shared under another QoS policy",
     DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared with pods of another application class",
-    DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without such a MIG instance",
-    DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "ruled out by the vendor",
+    DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without the requested MIG instance",
+    DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "excluded by the vendor's rules",
     DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST: "free",
 }
 

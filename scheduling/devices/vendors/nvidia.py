@@ -96,7 +96,7 @@ def missing_mig_instance(profiles: Iterable[MigProfile], memory_mib: int) -> str
     fitting = sorted(each for each in known if each[0] >= memory_mib)
     if fitting:
         names = " or ".join(dict.fromkeys(name for _, _, name in fitting))
-        return f"no place is left for an instance of {names}"
+        return f"there is no place left for an instance of {names}"
     if not known:
         return "the plugin registered no MIG profile"
     largest, _, name = max(known)

@@ -270,7 +270,7 @@ def test_actions_on_many_say_what_they_left_and_why(alice: SchemaClient, cluster
         "changed": [],
         "skipped": [
             keys[1] | {"reason": "NotFound", "message": "There is no Workload team-a/nope."},
-            keys[0] | {"reason": "Conflict", "message": "It is held already."},
+            keys[0] | {"reason": "Conflict", "message": "It is already on hold."},
         ],
     }
 
@@ -280,7 +280,7 @@ def test_a_refused_action_says_which_state_refuses_it(alice: SchemaClient, clust
     workload(cluster, "one", 1000, admitted=True)
     address = f"{API}/workloads/team-a/one/hold/"
     Workload.objects.update(active=False)
-    assert alice.post(address).json()["message"].endswith("It is held already.")
+    assert alice.post(address).json()["message"].endswith("It is already on hold.")
     Workload.objects.update(status="Finished", finished_at=EPOCH)
     assert alice.post(address).json()["message"].endswith("It has ended.")
 

@@ -48,7 +48,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     output = run("apply", "-f", "-", "--dry-run")
     assert "LocalQueue team/queue created (dry run)\n" in output
-    assert "warning: LocalQueue team/queue: metadata.namespace: namespace team was missing and is created" in output
+    assert "warning: LocalQueue team/queue: metadata.namespace: namespace team did not exist and was created" in output
     assert not Namespace.objects.exists()
 
 

@@ -119,7 +119,7 @@ def test_a_dry_run_tells_and_stores_nothing(apply: Apply) -> None:
 def test_a_missing_namespace_is_created_with_one_warning(apply: Apply) -> None:
     result = apply(joined(texts.local_queue(), texts.job()))
     warnings = [applied.warnings for applied in result.objects]
-    assert warnings == [("metadata.namespace: namespace team was missing and is created",), ()]
+    assert warnings == [("metadata.namespace: namespace team did not exist and was created",), ()]
     assert Namespace.objects.get().labels == {"kubernetes.io/metadata.name": "team"}
 
 
@@ -293,7 +293,7 @@ def test_what_is_pruned_waits_while_it_is_in_use(apply: Apply) -> None:
     apply(texts.kueue("ResourceFlavor", "cpus"), applied_set="a")
     apply(texts.cluster_queue())
     result = apply(texts.kueue("Cohort", "all"), applied_set="a", prune=True)
-    assert result.objects[1].warnings == ("waits to be removed: it is a flavor of main",)
+    assert result.objects[1].warnings == ("is used: it is a flavor of main",)
     assert ResourceFlavor.objects.get().deletion_requested_at is not None
     with pytest.raises(ManifestErrors) as caught:
         apply(texts.kueue("ResourceFlavor", "cpus"))

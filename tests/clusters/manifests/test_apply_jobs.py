@@ -51,7 +51,7 @@ def test_a_local_queue_named_default_takes_jobs_that_name_none(apply: Apply) -> 
 
 def test_a_queue_that_does_not_exist_is_a_warning(apply: Apply) -> None:
     """A dry run said nothing of it."""
-    says = "LocalQueue queue doesn't exist in namespace team: nothing starts before it does"
+    says = "LocalQueue queue doesn't exist in namespace team: no workload starts until it does"
     for dry_run in (True, False):
         (warning,) = [said for said in apply(texts.job(), dry_run=dry_run).objects[0].warnings if "LocalQueue" in said]
         assert warning == f"metadata.labels[kueue.x-k8s.io/queue-name]: {says}"

@@ -362,7 +362,7 @@ def test_workers_that_can_not_be_reached_say_why(manager: Manager) -> None:
     assert {(each["status"], each["reason"]) for each in found.values()} == {("False", "BadClusterProfile")}
     assert "does not accept workloads of cluster manager" in found["east"]["message"]
     assert "is in mode observe" in found["west"]["message"]
-    assert "no cluster 'nowhere' is known here" in found["north"]["message"]
+    assert "no cluster 'nowhere' is registered here" in found["north"]["message"]
     assert not AdmissionCheck.objects.get().active
     assert check_statuses(manager.cluster, [AdmissionCheck.objects.get()])[0]["conditions"][0]["reason"] == (
         "NoUsableClusters"
@@ -385,7 +385,7 @@ def test_a_kubeconfig_in_a_secret(manager: Manager) -> None:
     manager.turn()
     missing = MultiKueueCluster.objects.get(name="west").conditions[0]
     assert (missing["reason"], missing["message"]) == (
-        "BadKubeConfig", "Secret kueue-system/west-kubeconfig with the key kubeconfig is not there",
+        "BadKubeConfig", "Secret kueue-system/west-kubeconfig with the key kubeconfig does not exist",
     )  # fmt: skip
     manager.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
     data = {"kubeconfig": base64.b64encode(orjson.dumps(content)).decode()}

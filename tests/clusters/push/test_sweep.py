@@ -479,7 +479,7 @@ class TestRefusals:
         waits = [after - before for before, after in pairwise(tried)]
         assert waits == sorted(waits)
         assert len(tried) < 8
-        assert system.workload().push_error == "AlreadyExists: another job of this name is in the cluster"
+        assert system.workload().push_error == "AlreadyExists: another job with this name is in the cluster"
         system.client.delete(JOBS, "team", "train")
         system.advance(60)
         system.turn()

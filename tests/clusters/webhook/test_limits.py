@@ -54,7 +54,7 @@ async def ask(asked: WebhookApplication, receive: Receive, address: str = "10.0.
 
 async def test_a_review_that_does_not_come_is_not_waited_for() -> None:
     status, said = await ask(application(first_seconds=0.05), sends(b"{"))
-    assert (status, said) == (408, b"The body of the request came too slowly.")
+    assert (status, said) == (408, b"The body of the request arrived too slowly.")
 
 
 async def test_a_review_beyond_the_limit_is_refused_before_it_is_whole() -> None:

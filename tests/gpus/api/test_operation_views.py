@@ -99,7 +99,7 @@ class TestDrift:
         assert (entry["kind"], entry["node"], entry["device"], entry["holders"]) == (
             "misplaced", "n1", "n1-1", ["team-a/gang-1"]
         )  # fmt: skip
-        assert entry["message"] == "Pod team-a/gang-1: it is on node n2, but its devices were decided on n1"
+        assert entry["message"] == "Pod team-a/gang-1: it is on node n2, but was assigned devices of n1"
         Pod.objects.filter(replica=1).update(terminating=True)
         assert alice.get("/api/v1/drift/").json()["results"] == []
 
@@ -126,7 +126,7 @@ class TestDrift:
         if named is not None:
             assert found[0]["holders"] == ["team-a/pair-0"]
             assert found[0]["message"] == (
-                f"Pod team-a/pair-0: its annotations name {named}, and what was decided is n1-0, n1-1"
+                f"Pod team-a/pair-0: its annotations name {named}, but n1-0, n1-1 were decided"
             )
         Pod.objects.update(phase="Succeeded")
         assert alice.get("/api/v1/drift/").json()["results"] == []

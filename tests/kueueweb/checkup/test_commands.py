@@ -71,7 +71,7 @@ def test_a_cluster_that_is_not_there_and_one_that_does_not_answer_are_told_of(cl
     Cluster.objects.filter(pk=cluster.pk).update(server_url="http://127.0.0.1:1")
     code, found = checkup("doctor", "--cluster", cluster.name, "--cluster", "elsewhere")
     assert code == 1
-    assert found["cluster/elsewhere"]["message"] == "there is no such cluster"
+    assert found["cluster/elsewhere"]["message"] == "this cluster does not exist"
     assert "does not answer" in found[f"cluster/{cluster.name}"]["message"]
 
 

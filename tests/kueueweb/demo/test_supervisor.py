@@ -62,7 +62,7 @@ def test_what_ends_is_started_again_and_said(supervisor: Supervisor, said: list[
         supervisor.start(once)
         while not said:
             supervisor.revive()
-        assert "once ended with 3 and is started again" in said[0]
+        assert "once ended with 3 and is restarted" in said[0]
 
 
 def test_a_failing_process_is_restarted_with_growing_delays_and_stops_no_other(

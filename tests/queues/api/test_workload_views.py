@@ -315,8 +315,8 @@ def test_what_is_no_selector_is_refused(alice: SchemaClient) -> None:
         ("=x", "cannot be read as a label selector"),
         ("team in vision", "cannot be read as a label selector"),
         ("team,", "cannot be read as a label selector"),
-        (",".join("abcdefghijk"), "Too many: 11 requirements, and 10 are the most."),
-        ("," * 2_049, "Too long: 2049 characters, and 2048 are the most."),
+        (",".join("abcdefghijk"), "Too many: 11 requirements; at most 10 are allowed."),
+        ("," * 2_049, "Too long: 2049 characters; at most 2048 are allowed."),
     ):
         response = alice.get(URL, {"label": selector})
         assert response.status_code == 400, selector
@@ -340,7 +340,7 @@ def test_named_workloads(alice: SchemaClient, local_queue: LocalQueue) -> None:
         ("a", "'a' is not the name of a workload. Write namespace/name."),
         ("team/", "is not the name of a workload"),
         (",", "is not the name of a workload"),
-        (",".join(["a/b"] * 101), "Too many: 101 names, and 100 are the most."),
+        (",".join(["a/b"] * 101), "Too many: 101 names; at most 100 are allowed."),
     ):
         response = alice.get(URL, {"names": names})
         assert response.status_code == 400, names

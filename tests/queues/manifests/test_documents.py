@@ -57,16 +57,16 @@ def test_json_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "path", "rule"),
     [
-        ("a: &x [1, *x]\n", "a[1]", "an alias must not stand inside of what it stands for"),
+        ("a: &x [1, *x]\n", "a[1]", "an alias must not occur inside the value that it refers to"),
         (
             "a: &x " + "[" * 40 + "1" + "]" * 40 + "\nb: {c: " + "[" * 40 + "*x" + "]" * 40 + "}\n",
             "b.c" + "[0]" * 40,
-            "must not nest more than 64 deep",
+            "must not be nested more than 64 deep",
         ),
         ("a: !!python/object:os.system x\n", "a", "YAML tags are not supported"),
         ("a: !local {b: 1}\n", "a", "YAML tags are not supported"),
         ("a: !!binary aGk=\n", "a", "YAML tags are not supported"),
-        ("{a: " * 200, ".".join("a" * 64), "must not nest more than 64 deep"),
+        ("{a: " * 200, ".".join("a" * 64), "must not be nested more than 64 deep"),
     ],
 )
 def test_hostile_text_is_refused(text: str, path: str, rule: str) -> None:
@@ -82,7 +82,7 @@ def test_a_bomb_of_aliases_is_refused(first: str) -> None:
     with pytest.raises(HostileManifest) as caught:
         read_documents("\n".join(lines))
     (error,) = caught.value.errors
-    assert error.rule == "aliases must stand for at most 100000 values and 4194304 characters in one call"
+    assert error.rule == "aliases must stand for at most 100000 values and 4194304 characters per request"
 
 
 def test_aliases_and_merged_mappings_are_written_out_as_kubernetes_reads_them() -> None:
@@ -113,11 +113,11 @@ def test_aliases_and_merged_mappings_are_written_out_as_kubernetes_reads_them() 
 @pytest.mark.parametrize(
     ("text", "path", "rule"),
     [
-        ("a: *x\nb: &x 1\n", "a", "Not found: &x does not stand before its alias"),
-        ("a: &x 1\n---\na: *x\n", "a", "Not found: &x does not stand before its alias"),
+        ("a: *x\nb: &x 1\n", "a", "Not found: &x is not defined before its alias"),
+        ("a: &x 1\n---\na: *x\n", "a", "Not found: &x is not defined before its alias"),
         ("a: &x k\n*x : 1\n", "", "a key must be a string, not an alias"),
         ("a: {<<: 1}\n", "a.<<", "Invalid value: it must be a mapping or a list of mappings"),
-        ("<<: {a: 1}\n<<: {b: 1}\n", "<<", "Duplicate value: one mapping has this key twice"),
+        ("<<: {a: 1}\n<<: {b: 1}\n", "<<", "Duplicate value: one mapping contains this key twice"),
     ],
 )
 def test_an_alias_that_cannot_be_is_located(text: str, path: str, rule: str) -> None:
@@ -146,7 +146,7 @@ def test_what_is_too_large_is_refused(limit: str, text: str) -> None:
     [
         ("a: [", "line 2, column 1", "is not YAML"),
         ("a: 1\n---\n- 1\n", "", "must be a mapping with apiVersion and kind"),
-        ("spec:\n  a: 1\n  a: 2\n", "spec.a", "Duplicate value: one mapping has this key twice"),
+        ("spec:\n  a: 1\n  a: 2\n", "spec.a", "Duplicate value: one mapping contains this key twice"),
         ("? [1]\n: 2\n", "", "a key must be a string"),
         ('a: "\\0"\n', "a", "must not contain NUL"),
         ('a: "\\ud800"\n', "line 1, column 7", "is not YAML"),

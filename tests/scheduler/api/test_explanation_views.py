@@ -137,7 +137,7 @@ def test_the_command_tries_what_would_start_it(contended: Cluster) -> None:
         assert found["Quota", "nominalQuota", "ClusterQueue queue-team-a: default-flavor"]["after"] == {"cpu": cpu}
     out = StringIO()
     call_command("explain", "team-a/first", "--remedies", stdout=out)
-    assert "It would start at once: if these workloads end: team-b/big" in out.getvalue()
+    assert "The workload would start at once: if these workloads end: team-b/big" in out.getvalue()
     assert list(Workload.objects.order_by("pk").values("name", "status", "generation")) == before
 
 

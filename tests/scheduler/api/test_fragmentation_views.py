@@ -67,7 +67,7 @@ def test_moves(fragmented: Cluster, alice: SchemaClient) -> None:
     assert Workload.objects.get(name="wide").reason == "WaitingForDevices"
     assert alice.get("/api/v1/workloads/team/wide/moves/").json() == {
         "outcome": "Moves",
-        "message": "After these moves the workload finds its devices.",
+        "message": "After these moves, the workload fits.",
         "moves": [
             {
                 "workload": "team/small",

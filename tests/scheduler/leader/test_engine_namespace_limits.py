@@ -130,7 +130,7 @@ class TestLimitRange:
         reason, said = message("one")
         assert reason == "Misconfigured"
         assert said == (
-            "didn't satisfy LimitRange constraints: pod set main: container main asks for more cpu than the maximum 2 "
+            "didn't satisfy LimitRange constraints: pod set main: container main requests more cpu than the maximum 2 "
             "of LimitRange team/sizes"
         )
         row.delete()

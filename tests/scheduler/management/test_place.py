@@ -50,7 +50,11 @@ def test_pods_come_and_go(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("annotations", "limits", "problem"),
     [
-        ({}, {"nvidia.com/gpumem-percentage": "101"}, "nvidia.com/gpumem-percentage 101: a percentage is 0 to 100"),
+        (
+            {},
+            {"nvidia.com/gpumem-percentage": "101"},
+            "nvidia.com/gpumem-percentage 101: a percentage must be 0 to 100",
+        ),
         (
             {"hami.io/device-scoring-weights": "slot=1"},
             {},

@@ -31,7 +31,7 @@ def test_each_flavor_says_what_is_asked_free_and_lacking() -> None:
     assert (need.resource, need.asked, need.nominal, need.used) == ("cpu", 2000, 2000, 2000)
     assert (need.free, need.lacking, need.borrowable, need.maximum) == (0, 2000, 0, 2000)
     assert (found.state, found.rule, found.reason) == ("Waits", "Quota", "WaitingForQuota")
-    assert found.remedy == "It starts when that much becomes free."
+    assert found.remedy == "It starts when the missing quota becomes free."
 
 
 def test_borrowable_quota_counts_as_free_and_is_shown_separately() -> None:

@@ -110,7 +110,7 @@ def test_an_inadmissible_workload_gets_the_reason() -> None:
     advice = builder.world.advise_moves("team/w")
     assert advice.outcome == "NotAdmissible"
     assert advice.message == (
-        "The workload would not be admitted whatever is free: workload namespace doesn't match ClusterQueue selector."
+        "The workload cannot be admitted, whatever is free: workload namespace doesn't match ClusterQueue selector."
     )
     builder.queue("broken", {"gone": PLENTY})
     builder.world.delete_resource_flavor("gone")

@@ -204,7 +204,7 @@ class TestMig:
         [
             (A100_40[:3], 30_000, [], "no MIG profile has 30000 MiB, the largest is 3g.20gb with 19968 MiB"),
             (A100_40, 0, [], "no MIG profile has 40960 MiB, the largest is 7g.40gb with 40192 MiB"),
-            (A100_40, 11_000, [3000, 3000, 15_000], "no place is left for an instance of 3g.20gb or 7g.40gb"),
+            (A100_40, 11_000, [3000, 3000, 15_000], "there is no place left for an instance of 3g.20gb or 7g.40gb"),
             ((), 3000, [], "the plugin registered no MIG profile"),
         ],
     )
@@ -220,7 +220,7 @@ class TestMig:
         assert isinstance(refused, PlacementRefusal)
         assert refused.nearest_reason == "1/1 CardMigTopologyInfeasible"
         assert refused.message.endswith(
-            f"of 1 device 1 is without such a MIG instance ({said}) (1/1 CardMigTopologyInfeasible)."
+            f"of 1 device 1 is without the requested MIG instance ({said}) (1/1 CardMigTopologyInfeasible)."
         )
 
     def test_a_released_instance_frees_its_place(self) -> None:

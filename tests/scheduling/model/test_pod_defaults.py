@@ -128,12 +128,12 @@ class TestOverhead:
 OUT_OF_BOUNDS = [
     ({"max": {"cpu": "2"}}, pods({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}), "more cpu than the maximum 2"),
     ({"min": {"cpu": "2"}}, pods({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}), "less cpu than the minimum 2"),
-    ({"type": "Pod", "max": {"cpu": "2"}}, pods(*[{"requests": {"cpu": "1"}}] * 3), "the pod asks for more cpu"),
-    ({"type": "Pod", "min": {"cpu": "4"}}, pods(*[{"requests": {"cpu": "1"}}] * 3), "the pod asks for less cpu"),
+    ({"type": "Pod", "max": {"cpu": "2"}}, pods(*[{"requests": {"cpu": "1"}}] * 3), "the pod requests more cpu"),
+    ({"type": "Pod", "min": {"cpu": "4"}}, pods(*[{"requests": {"cpu": "1"}}] * 3), "the pod requests less cpu"),
     (
         {"maxLimitRequestRatio": {"cpu": "2"}},
         pods({"requests": {"cpu": "1"}, "limits": {"cpu": "2500m"}}),
-        "a limit of cpu too far above its request: LimitRange team/sizes lets the limit be at most 2 times",
+        "a limit of cpu that is too far above its request: LimitRange team/sizes allows a limit of at most 2 times",
     ),
     (
         {"maxLimitRequestRatio": {"cpu": "2"}},
@@ -143,7 +143,7 @@ OUT_OF_BOUNDS = [
     (
         {"type": "Pod", "maxLimitRequestRatio": {"cpu": "2"}},
         pods({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}),
-        "the pod has a limit of cpu too far above",
+        "the pod has a limit of cpu that is too far above",
     ),
 ]
 
@@ -171,7 +171,7 @@ def test_within_bounds(item: dict[str, Any], stated: PodSet) -> None:
 def test_the_strictest_of_several_counts() -> None:
     defaults = with_ranges(limit_range({"max": {"cpu": "8"}}, name="a"), limit_range({"max": {"cpu": "2"}}, name="b"))
     found = defaults.violation("team", [pods({"requests": {"cpu": "4"}})])
-    assert found == "pod set main: container c0 asks for more cpu than the maximum 2 of LimitRange team/b"
+    assert found == "pod set main: container c0 requests more cpu than the maximum 2 of LimitRange team/b"
 
 
 class TestInTheWorld:
@@ -194,7 +194,7 @@ class TestInTheWorld:
         result = cycle(builder.pending("w", "q", 3).world)
         assert outcomes(result) == {"w": "Misconfigured"}
         assert messages(result)["w"] == (
-            "didn't satisfy LimitRange constraints: pod set main: container c asks for more cpu than the maximum 2 of "
+            "didn't satisfy LimitRange constraints: pod set main: container c requests more cpu than the maximum 2 of "
             "LimitRange team/sizes"
         )
 

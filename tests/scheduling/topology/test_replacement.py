@@ -84,7 +84,7 @@ def test_another_domain_that_is_gone_is_a_failure() -> None:
     made = flavor(HOSTS, [node("a", 2), node("b", 2), node("c", 9)])
     made.leaves.delete_node("b")
     message = after_failure(made, pods(4), assigned(a=2, b=2), "a")
-    assert message == 'the domain "b" of the assignment is gone as well'
+    assert message == 'the domain "b" of the assignment no longer exists'
 
 
 def test_a_required_domain_is_kept() -> None:

@@ -108,9 +108,9 @@ def test_what_does_not_compile(expression: str, why: str) -> None:
     ("expression", "why"),
     [
         (f"{OWN}.missing == 1", "no such key: missing"),
-        ("device.driver", "gives string, not a bool"),
+        ("device.driver", "must evaluate to bool, got string"),
         (f"{OWN}.index < 'a'", "no order"),
-        ("device.driver && true", "not a bool"),
+        ("device.driver && true", "must evaluate to bool"),
         ("1 / 0 == 1", "division by zero"),
         (f"{OWN}.model.isGreaterThan(quantity('1'))", "no such overload"),
         ("quantity('many') == quantity('1')", "is not a quantity"),
@@ -156,7 +156,7 @@ def test_texts_do_not_grow_without_end() -> None:
     grown = '"x" == a'
     for _ in range(30):
         grown = f"cel.bind(a, a + a, {grown})"
-    with pytest.raises(CelError, match="makes more than"):
+    with pytest.raises(CelError, match="produces more than"):
         holds(f'cel.bind(a, "0123456789", {grown})')
 
 
