@@ -16,7 +16,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/scheduler/leader/test_engine_devices.py",
         "tests/acceptance/test_device_capacity.py::test_slices_never_exceed_a_device_whatever_happens",
     ),
-    "pushes that to Kubernetes": (
+    "pushes the decision to Kubernetes": (
         "tests/clusters/push/test_sweep.py",
         "tests/kubernetes/test_life.py::test_a_job_runs_on_its_slices_to_the_end",
     ),
@@ -28,22 +28,22 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/conformance/test_kueue.py::test_family",
         "tests/conformance/test_lifecycle.py::test_family",
     ),
-    "whose manifests it reads and writes": (
+    "whose manifests kueueweb reads and writes": (
         "tests/clusters/manifests/test_get.py::test_what_is_read_applies_unchanged_and_makes_the_same_elsewhere",
         "tests/queues/manifests/test_round_trip.py::test_cluster_queues",
     ),
     "GPUs are shared by memory and cores as in [HAMi]": ("tests/conformance/test_hami.py::test_family",),
-    "in HAMi's annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
+    "with HAMi's annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
     "Quota and devices are one decision: a job that finds no free devices waits": (
         "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
         "tests/scheduling/cycle/test_flavor_placement.py",
     ),
-    "Users log in by an OpenID Connect provider, whose groups give them roles, or with local accounts": (
+    "Users log in with an OpenID Connect provider, whose groups give them roles, or with local accounts": (
         "tests/accounts/test_oidc.py::test_the_first_login_makes_the_user_and_opens_a_session",
         "tests/accounts/test_oidc.py::test_groups_give_roles_and_take_them_away",
         "tests/accounts/test_session.py::test_a_browser_logs_in_and_out",
     ),
-    "its page says why and what is missing": (
+    "its page says why and what it lacks": (
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
     ),
@@ -58,16 +58,16 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/kueueweb/embedded/test_valkey.py",
     ),
     "Ctrl-C stops everything": ("tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",),
-    "runs all tests on a real PostgreSQL, Valkey, Celery worker, websocket": (
+    "runs all tests against a real PostgreSQL, Valkey, Celery worker and websocket": (
         "tests/acceptance/test_crash.py",
         "tests/kueueweb/test_consumers.py",
         "tests/e2e/test_login.py::test_a_visitor_is_asked_to_log_in",
     ),
-    "Queues come in as Kueue's YAML, jobs as manifests or JSON": (
+    "Queues are defined in Kueue's YAML, jobs as manifests or JSON": (
         "tests/clusters/management/test_apply_and_get.py::test_a_file_is_applied_to_the_default_cluster_which_it_makes",
         "tests/queues/api/test_workload_views.py::test_one_workload",
     ),
-    "over REST or by the command of [client/]": (
+    "over REST or with the command of [client/]": (
         "tests/client/test_package.py::test_the_client_imports_only_its_own_dependencies",
         "tests/e2e/test_command_line.py::test_from_login_to_a_finished_job",
     ),
@@ -77,7 +77,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
     "mode *shadow* compares both schedulers' decisions": (
         "tests/clusters/test_shadow.py::test_a_difference_is_shown_with_both_reasons",
     ),
-    "the way there and back, with running jobs untouched": (
+    "the way there and back; running jobs are not touched": (
         "tests/clusters/test_switch.py::test_the_switch_and_back_leaves_running_jobs_alone",
     ),
     "`manage.py simulate` decides a scenario without a cluster or a database": (
@@ -86,13 +86,13 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
     "docker compose -f docker-compose.yml -f deploy/compose.production.yml up --build --detach": (
         "tests/test_compose.py::test_production_leaves_out_the_demo",
     ),
-    "with `make test-containers` for the image": (
+    "the image with `make test-containers`": (
         "tests/containers/test_containers.py::test_every_service_gets_healthy",
         "tests/test_compose.py::test_the_services_of_the_compose_file_work_together",
         "tests/containers/test_containers.py::test_a_submitted_job_finishes",
         "tests/containers/test_containers.py::test_a_restart_is_survived",
     ),
-    "which takes the manifests as they are": (
+    "the manifests with `make test-kubernetes`": (
         "tests/kubernetes/test_life.py::test_the_deployment_s_manifests_are_accepted",
     ),
 }
