@@ -34,7 +34,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "GPUs are shared by memory and cores as in [HAMi]": ("tests/conformance/test_hami.py::test_family",),
     "with HAMi's annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
-    "Quota and devices are one decision: a job that finds no free devices waits": (
+    "Quota and devices are one decision: a job without free devices waits": (
         "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
         "tests/scheduling/cycle/test_flavor_placement.py",
     ),
@@ -47,7 +47,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
     ),
-    "a simulated cluster of 60 devices, where tenants submit jobs all the time": (
+    "a simulated cluster of 60 devices, where tenants keep submitting jobs": (
         "tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",
         "tests/kueueweb/demo/test_jobs.py",
         "tests/e2e/test_gpus.py::test_every_device_of_every_node_is_there",
