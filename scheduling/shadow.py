@@ -26,11 +26,12 @@ from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 PATIENCE_SECONDS: Final = 5.0
-"""Ours would have decided, and the other scheduler has not for so long: it does not. Changes that it may not have heard
-of when it decided are at most so old. Twice as long as its latest decisions took, where that is longer."""
+"""kueueweb would have made the decision, and the other scheduler has not for this long: it will not. When it decided,
+changes younger than this may have been unknown to it. If its latest decisions took long, this is twice that time.
+"""
 MAX_PATIENCE_SECONDS: Final = 60.0
 _PACES: Final = 32
-"""How many of its latest decisions tell how long it takes."""
+"""The number of its latest decisions whose duration is considered."""
 _MAX_UNHEARD: Final = 64
 _MAX_NAMED: Final = 3
 
@@ -40,7 +41,7 @@ class Verdict(StrEnum):
 
     AGREE = "Agree"
     OTHER_FLAVORS = "OtherFlavors"
-    """Both give it quota, of other flavors or for another number of pods."""
+    """Both give it quota, in other flavors or for another number of pods."""
     ONLY_THEIRS = "OnlyTheirs"
     """The other scheduler gave it quota, or preempted it; ours would not have."""
     ONLY_OURS = "OnlyOurs"
@@ -107,11 +108,11 @@ class Shadow:
         self._go_on = go_on
         self._latest: deque[_Change] = deque(maxlen=_MAX_UNHEARD)
         self._wanted: dict[str, tuple[float, Choice]] = {}
-        """Decisions that ours would make and the other scheduler has not made, and since when."""
+        """Decisions that kueueweb would make and the other scheduler has not made, and since when."""
         self._told: dict[str, Choice] = {}
-        """Decisions that our scheduler would make differently: each is reported once."""
+        """Decisions that kueueweb would make differently: each is reported once."""
         self._paces: deque[float] = deque(maxlen=_PACES)
-        """For how many seconds ours would have made each of the other scheduler's latest decisions."""
+        """How long, in seconds, kueueweb would have made each of the other scheduler's latest decisions."""
         self.unfinished = 0
 
     def take(self, key: str, workload: Workload | None, now: float) -> None:
@@ -142,8 +143,9 @@ class Shadow:
         return found
 
     def rest(self, now: float) -> list[Comparison]:
-        """Record that there was no change until now: a decision that our rules would have made for long is a
-        difference."""
+        """Record that there was no change until now: a decision that our rules would have made for too long is a
+        difference.
+        """
         self._world.advance(now)
         choices, _ = self._our_choices(now)
         return self._missed(choices, now)
@@ -158,7 +160,7 @@ class Shadow:
         self._settle(now)
 
     def _ask(self, key: str, uid: str, theirs: Choice, now: float) -> list[Comparison]:
-        """Would ours have decided this, now? Or before it had heard of the latest changes?"""
+        """Return whether kueueweb would have made the decision now, or before the latest changes."""
         self._world.advance(now)
         choices, complete = self._our_choices(now)
         missed = [found for found in self._missed(choices, now) if found.workload != key]
@@ -178,8 +180,9 @@ class Shadow:
         return min(max(PATIENCE_SECONDS, 2 * max(self._paces, default=0.0)), MAX_PATIENCE_SECONDS)
 
     def _earlier(self, key: str, now: float) -> Iterator[tuple[int, Choice]]:
-        """Our choice about the workload if it were tried anew, without the latest changes: none, one, two ...; and
-        without those of them alone that the other scheduler did not decide itself."""
+        """Our choice about the workload if it were tried again without the latest changes: none, one, two ...; and
+        without only those changes that the other scheduler did not decide itself.
+        """
         yield 0, self._without((), key, now)
         unheard: list[_Change] = []
         decided: set[str] = set()
@@ -286,8 +289,9 @@ class Shadow:
 
 
 def cycles_until_rest(world: World, now: float) -> Iterator[CycleResult]:
-    """Cycles until a whole run of them changes nothing. One run ends at a workload that has flavors left to try; the
-    next one tries them, as a scheduler that never stops does."""
+    """Run cycles until a whole run of them changes nothing. One run ends at a workload that has flavors left to try;
+    the next run tries them, as a scheduler that never stops does.
+    """
     waiting: set[str] = set()
     while True:
         tried: set[str] = set()

@@ -280,8 +280,9 @@ class Cycle:
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
 
     def _fits(self, entry: Entry) -> tuple[bool, bool]:
-        """Return whether the entry fits, and whether its quota alone fits, without its own victims and those of
-        earlier entries."""
+        """Return two answers: whether the entry fits, and whether its quota alone fits, without its own victims and
+        those of earlier entries.
+        """
         if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}

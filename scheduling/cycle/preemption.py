@@ -83,7 +83,7 @@ class Preemptor:
         return []
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
-        """Return the attempts to make, each as whether it allows borrowing."""
+        """Return the attempts to make: each is True if it may borrow."""
         # A workload that may not borrow has to fit the quota of its own queue once the victims are gone.
         if not request.info.may_borrow:
             return (False,)

@@ -15,8 +15,9 @@ from scheduling.model.vendor import DeviceVendor
 
 @dataclass(frozen=True, slots=True)
 class FlavorCapacity:
-    """One resource of a flavor, in base units: the sum of its nominal quotas, the capacity of its nodes, and what
-    pods without quota of ours request there."""
+    """One resource of a flavor, in base units: the sum of its nominal quotas, the capacity of its nodes, and the
+    requests of unmanaged pods there.
+    """
 
     resource: str
     promised: int

@@ -1,7 +1,7 @@
-"""Corrects a forecast by how past forecasts compare with what happened, and gives it an interval that holds.
+"""Corrects a forecast by the errors of past forecasts, and gives it a valid interval.
 
-The centre is a regression of absolute errors in logarithms over forecasts of late. A workload that still waits longer
-than was foreseen counts: it is a lower bound (as in Powell's censored regression). The interval is conformal: the
+The centre is a regression of absolute errors in logarithms over recent forecasts. A workload that has already waited
+longer than predicted counts as a lower bound (as in Powell's censored regression). The interval is conformal: the
 quantiles of the errors of the past forecasts nearest in value and time (Lei and others, 2018; here online).
 """
 
@@ -32,7 +32,9 @@ _AGE_SCALE: Final = 200.0
 _TAIL: Final = 0.07
 _UNCORRECTED_SPREAD: Final = 1.5
 _BEYOND: Final = 2.0
-"""An interval ends at most at this multiple of the longest wait that was compared: no error is known of longer ones."""
+"""An interval ends at most at this multiple of the longest wait that was compared: errors of longer waits are
+unknown.
+"""
 _MIN_LATE: Final = 1.1
 _MIN_SECONDS: Final = 5.0
 
@@ -68,7 +70,7 @@ class Correction:
         self._resolved: list[_Past] = []
 
     def corrected(self, features: tuple[float, ...], now: float) -> Corrected:
-        """Return the forecast of these features, corrected by what is known at `now`."""
+        """Return the forecast of these features, corrected by the outcomes known at `now`."""
         centre = self._centre(features, now)
         errors = self._errors_like(centre)
         low, high = (
@@ -86,7 +88,9 @@ class Correction:
         self._open[key] = _Past(made_at, features, float(np.log(p50)))
 
     def started(self, key: str, at: float) -> None:
-        """Note the start of a workload; starts come in the order of time. Without a forecast nothing happens."""
+        """Record the start of a workload; starts must come in the order of time. Without a forecast, nothing
+        happens.
+        """
         past = self._open.pop(key, None)
         if past is not None:
             past.started_at = at

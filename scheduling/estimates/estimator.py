@@ -25,7 +25,7 @@ _MIN_FORECAST_SECONDS: Final = 30.0
 
 
 class Estimator:
-    """The knowledge about one queue tree: ended runs, and past forecasts with what became of them."""
+    """The knowledge about one queue tree: ended runs, and past forecasts with their outcomes."""
 
     def __init__(self, history: RunHistory | None = None) -> None:
         self.history = RunHistory() if history is None else history
@@ -43,12 +43,12 @@ class Estimator:
         return [self._answer(snapshot, index, starts) for index in range(len(snapshot.waiting))]
 
     def remember(self, key: str, stage: int, made_at: float, estimate: StartEstimate) -> None:
-        """Keep an estimate to learn from it when the workload starts; an unknown one teaches nothing."""
+        """Keep an estimate, to learn from it when the workload starts. Unknown estimates are not kept."""
         if estimate.p50 is not None:
             self._corrections[stage].remember(key, made_at, estimate.features, estimate.p50)
 
     def started(self, key: str, at: float) -> None:
-        """Note the start of a workload; starts come in the order of time."""
+        """Record the start of a workload; starts must come in the order of time."""
         for correction in self._corrections.values():
             correction.started(key, at)
 
@@ -93,8 +93,9 @@ def stage_of(waited: float) -> int:
 
 
 def _pace(snapshot: Snapshot, index: int, forecast: float) -> float:
-    """Return how long the oldest workload ahead waits that asks for no more than this one: the pace of the queue, seen
-    from its head. Without one, the forecast itself."""
+    """Return how long the oldest workload ahead has waited that requests no more than this one: the pace of the queue,
+    seen from its head. Without such a workload, return the forecast itself.
+    """
     own = snapshot.waiting[index]
     ages = [
         snapshot.now - each.queued_at

@@ -47,8 +47,9 @@ class ForwardRun:
         return self.starts
 
     def _start_fitting(self, active: Ints) -> None:
-        """Start the first workload in the order of the queue that fits, until none fits. What fits only shrinks, so
-        that is one pass over the queue."""
+        """Start the first workload in queue order that fits, until none fits. Free capacity only shrinks, so one pass
+        over the queue is enough.
+        """
         while active.size:
             free = self._free[active]
             fits = self._fits(free)
@@ -76,7 +77,7 @@ class ForwardRun:
         return fits
 
     def _release_next(self, active: Ints) -> Ints:
-        """Let the next workload of each draw end; return the draws in which one does."""
+        """End the next workload of each draw; return the draws in which one ended."""
         ends = self._ends[active]
         column = ends.argmin(axis=1)
         at = ends[np.arange(active.size), column]

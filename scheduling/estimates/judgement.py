@@ -13,7 +13,9 @@ FIFTHS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class JudgedEstimate:
-    """An estimate and the seconds that its workload waited after it was made; all quantiles None: it was unknown."""
+    """An estimate, and the seconds that its workload waited after it was made; all quantiles are None if no estimate
+    was possible.
+    """
 
     waited: float
     p10: float | None
@@ -23,9 +25,9 @@ class JudgedEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How well estimates foretold starts. Each is None where there is nothing to judge.
+    """The accuracy of estimated starts. A figure is None without data.
 
-    An unknown estimate is not covered, and its error counts as infinite: silence never makes figures better.
+    An unknown estimate is not covered, and its error counts as infinite: giving no estimate never improves the figures.
     """
 
     count: int
@@ -65,8 +67,9 @@ def accuracy(judged: Sequence[JudgedEstimate]) -> Accuracy:
 
 
 def median_error(differences: Sequence[float], unknown: int = 0) -> float | None:
-    """Return the median of the absolute differences, with `unknown` infinite ones; None if it is infinite or of
-    nothing."""
+    """Return the median of the absolute differences, with `unknown` infinite ones; None if it is infinite or there are
+    none.
+    """
     errors = np.append(np.abs(np.asarray(differences, dtype=np.float64)), np.full(unknown, np.inf))
     found = float(np.median(errors)) if errors.size else np.inf
     return found if np.isfinite(found) else None

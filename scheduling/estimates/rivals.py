@@ -1,4 +1,4 @@
-"""Two simple estimates that ours is compared with: the mean wait of the last hour, and a plan with the longest runs."""
+"""Two simple rivals of our estimates: the mean wait of the last hour, and a plan with the longest run times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RecentWaits:
         self._starts: deque[tuple[float, float]] = deque()
 
     def started(self, at: float, waited: float) -> None:
-        """Note a start; starts come in the order of time."""
+        """Record a start; starts must come in the order of time."""
         self._starts.append((at, waited))
 
     def mean(self, now: float) -> float:

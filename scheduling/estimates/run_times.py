@@ -1,7 +1,7 @@
-"""How long workloads run: Kaplan and Meier's estimator over like workloads, given how long each has run already.
+"""Run times of workloads: Kaplan and Meier's estimator over similar workloads, given how long each has run already.
 
 Kaplan and Meier, Nonparametric Estimation from Incomplete Observations, 1958: a run that has not ended counts as at
-risk until now, so runs that still last are not mistaken for short ones.
+risk until now, so unfinished runs are not mistaken for short ones.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Survival:
 
 
 def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats) -> Survival:
-    """Return the survival of runs with these lengths; `ended` is False where a run still lasts.
+    """Return the survival of runs with these lengths; `ended` is False for an unfinished run.
 
-    At equal lengths ends come before runs that still last, as is the convention. Raises ValueError if none has ended.
+    At equal lengths, ended runs come before unfinished ones, as is the convention. Raises ValueError if none has ended.
     """
     if not ended.any():
         raise ValueError("Required value: at least one run that has ended")
@@ -84,7 +84,7 @@ class RunHistory:
             self.add(run)
 
     def add(self, run: EndedRun) -> None:
-        """Take in a run that ended after all runs before."""
+        """Add a run that ended after all known runs."""
         self.count += 1
         for level in run.levels:
             self._seconds[level].append(run.seconds)
@@ -93,7 +93,7 @@ class RunHistory:
                 self._shares[level].append(run.seconds / run.declared_seconds)
 
     def ended(self, level: Hashable, *, as_shares: bool) -> Sequence[float]:
-        """Return the lengths of the ended runs of a level: seconds, or shares of what was declared."""
+        """Return the lengths of the ended runs of a level: seconds, or shares of the declared run time."""
         return tuple((self._shares if as_shares else self._seconds).get(level, ()))
 
     def longest(self, level: Hashable) -> float | None:

@@ -1,4 +1,4 @@
-"""The state that an estimate is made from: free amounts, running workloads, waiting workloads, ended runs."""
+"""The input of an estimate: free amounts, running workloads, waiting workloads, ended runs."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -71,6 +71,8 @@ class StartEstimate:
     p90: float | None = None
     unknown: Unknown | None = None
     forecasts_compared: int = 0
-    """Past forecasts of known outcome that the interval was corrected by; 0 means that it is not corrected."""
+    """The number of past forecasts with known outcomes that corrected the interval; 0 means that it is not
+    corrected.
+    """
     features: tuple[float, ...] = field(default=(), compare=False)
     """Values that the correction needs to learn from this estimate later."""

@@ -1,6 +1,6 @@
-"""Replays a trace of pods that take whole devices, and estimates each start from what is known at its moment.
+"""Replays a trace of pods that take whole devices, and estimates each start from the information at its time.
 
-The queue is best-effort FIFO: at each moment every waiting pod is tried in the order of creation. A pod takes the node
+The queue is best-effort FIFO: at each moment, every waiting pod is tried in the order of creation. A pod takes the node
 with the fewest free devices that has enough, the first of equal ones. All nodes have eight devices.
 """
 
@@ -43,7 +43,7 @@ class TracePod:
 
 @dataclass(frozen=True, slots=True)
 class TraceEstimate:
-    """An estimate made in the replay, the rivals' of the same moment, and the seconds that were left to wait."""
+    """An estimate made in the replay, the rivals' estimates at the same time, and the remaining wait in seconds."""
 
     pod: str
     stage: int
@@ -100,7 +100,7 @@ def _start_fitting(
     ends: list[tuple[int, int]],
     now: int,
 ) -> list[int]:
-    """Start each pod that fits, in order; return those that still wait."""
+    """Start each pod that fits, in order; return the pods that still wait."""
     rest = []
     for index in waiting:
         fitting = [node for node, devices in enumerate(free) if devices >= pods[index].devices]
@@ -115,8 +115,9 @@ def _start_fitting(
 
 
 def replay(pods: Sequence[TracePod], device_count: int, seed: int) -> Iterator[TraceEstimate]:
-    """Yield the estimates of all pods that do not start at once, at submission and at each later stage that they reach,
-    in the order of time. Each is made of what is known at its moment: ended runs, ages of the others, and the queue."""
+    """Yield the estimates of all pods that do not start at once, at submission and at each later stage, in the order of
+    time. Each uses only the information at its time: ended runs, ages of the others, and the queue.
+    """
     placed = placements(pods, device_count)
     moments = sorted(
         (pod.created_at + stage, index, stage)
@@ -162,7 +163,7 @@ class _Known:
         self._events = sorted(events, reverse=True)
 
     def advance(self, now: int) -> None:
-        """Take in all that has happened until `now`."""
+        """Process all events until `now`."""
         while self._events and self._events[-1][0] <= now:
             at, kind, index = self._events.pop()
             (self._created, self._ended, self._started)[kind](index, at)

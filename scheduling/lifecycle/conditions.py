@@ -34,7 +34,7 @@ VARIANT_GATE: Final = "kueue.x-k8s.io/concurrent-admission"
 """The preemption gate of each variant: one variant of a workload preempts at a time."""
 
 OWNER_IS_GONE: Final = "The workload's owner no longer exists"
-"""The message with which a workload ends whose job is gone."""
+"""The final message of a workload whose job no longer exists."""
 PODS_READY_MESSAGES: Final = {
     PodsReadyReason.WAIT_FOR_START: "Not all pods are ready or succeeded",
     PodsReadyReason.WAIT_FOR_RECOVERY: "At least one pod has failed, waiting for recovery",
@@ -259,8 +259,7 @@ def waiting_for_start(workload: Workload, now: float) -> Workload:
 
 
 def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
-    """Set PodsReady of an admitted workload by its pods. When it is not admitted any more, the condition starts
-    again."""
+    """Set PodsReady of an admitted workload by its pods. When it is no longer admitted, the condition starts again."""
     before = workload.condition(ConditionType.PODS_READY)
     reason = PodsReadyReason.WAIT_FOR_START
     if workload.is_true(ConditionType.ADMITTED):

@@ -123,7 +123,8 @@ def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step
 
 def _on_hold(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Take the quota of a workload whose job wants no pods, and keep it out of its queue until the job wants some
-    (Kueue: a StatefulSet that is scaled to zero)."""
+    (Kueue: a StatefulSet that is scaled to zero).
+    """
     reserved = workload.condition(ConditionType.QUOTA_RESERVED)
     is_held = reserved is not None and reserved.reason == PendingReason.ON_HOLD
     if context.on_hold is None or is_held == bool(context.on_hold):
@@ -360,7 +361,7 @@ def _by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step
 
 
 def _checks_message(workload: Workload, state: AdmissionCheckStatus) -> str:
-    """`AdmissionCheck in Retry state: "name" (what it said)`; empty where no check is in that state."""
+    """`AdmissionCheck in Retry state: "name" (its message)`; empty if no check is in that state."""
     checks = sorted((check.name, check.message) for check in workload.admission_checks if check.state is state)
     if not checks:
         return ""

@@ -1,7 +1,7 @@
-"""Server-side apply: which fields of an object a manager has applied, and what an apply makes of the object.
+"""Server-side apply: which fields of an object a manager has applied, and the object that results from an apply.
 
 A set of fields has the form of Kubernetes' FieldsV1: `f:NAME` is a field of a map, `k:{...}` an item of a list with its
-key, `v:VALUE` an item of a set, `.` the item itself; an empty map is a value that is owned whole.
+key, `v:VALUE` an item of a set, `.` the item itself; an empty map is a value that is owned as a whole.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fields_of(value: Any, field: str = "") -> Fields:
 
 
 def merged(there: Any, applied: Any, field: str = "") -> Any:
-    """Return an object with what was applied: maps and lists with keys are merged, all else is replaced."""
+    """Return an object with the applied fields: maps and lists with keys are merged, other values are replaced."""
     if isinstance(there, Mapping) and isinstance(applied, Mapping):
         return {**there, **{key: merged(there.get(key), item, key) for key, item in applied.items()}}
     if isinstance(there, list) and is_set(field, applied) and is_set(field, there):
@@ -80,7 +80,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def without(value: Any, fields: Fields, field: str = "") -> Any:
-    """Return a value without some of its fields. A map or a list that loses all that it had goes with them."""
+    """Return a value without some of its fields. A map or a list that loses all its content is removed, too."""
     if isinstance(value, Mapping):
         return _without_fields(value, fields)
     if is_set(field, value):
@@ -99,7 +99,7 @@ def without(value: Any, fields: Fields, field: str = "") -> Any:
 
 
 def projected(value: Any, fields: Fields, field: str = "") -> Any:
-    """Return the part of a value that a set of fields names; what is not there is left out."""
+    """Return the part of a value that a set of fields names; missing fields are left out."""
     if not fields:
         return value
     if isinstance(value, Mapping):

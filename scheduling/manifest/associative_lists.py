@@ -37,7 +37,7 @@ Key = tuple[str, ...]
 
 
 def keys_of(field: str, items: Any) -> tuple[str, ...]:
-    """Return the names of the fields that tell the items of a list apart; empty for a list that is one value."""
+    """Return the names of the fields that identify the items of a list; empty if the list is a single value."""
     keys = _KEYS.get(field, ())
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         return ()
@@ -55,10 +55,9 @@ def key_of(item: Mapping[str, Any], keys: Sequence[str]) -> Key:
 
 
 def merged_in_order(there: Sequence[Any], wanted: Sequence[Any], key: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
-    """Return the pairs (item there or None, wanted item or None) of a merged list in its order.
+    """Return the pairs (present item or None, wanted item or None) of a merged list in its order.
 
-    The wanted items stand in their own order; an item that only `there` has stays behind the item that it follows
-    there.
+    The wanted items keep their own order; an item that is only present stays behind the item that it follows now.
     """
     known = {key(item): item for item in there}
     names = {key(item) for item in wanted}

@@ -57,7 +57,7 @@ class FieldReader:
         return self.content.get(key)
 
     def ignore(self, *keys: str) -> None:
-        """Mark fields as known that this reader does not use."""
+        """Mark fields as known although this reader does not use them."""
         self._read.update(keys)
 
     def require(self, key: str, remedy: str = "") -> bool:
@@ -313,7 +313,7 @@ class FieldReader:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`Did you mean ...?` with the closest known word, else all known words."""
+    """`Did you mean ...?` with the closest known word, or else all known words."""
     words = sorted(known)
     lowered = {known_word.lower(): known_word for known_word in words}
     close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)

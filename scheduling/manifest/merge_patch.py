@@ -20,7 +20,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def difference(target: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes the target what is wanted; empty where it is that already."""
+    """The merge patch that turns the target into the wanted object; empty if it already is."""
     patch: dict[str, Any] = {key: None for key in target if key not in wanted}
     for key, value in wanted.items():
         there = target.get(key)

@@ -56,7 +56,7 @@ class WorkloadStatus(StrEnum):
 
 
 class WorkloadState(StrEnum):
-    """The stage of a workload's life with what `active`, its pods and its end add to the status."""
+    """The stage of a workload's life: its status, refined by `active`, its pods and its outcome."""
 
     ON_HOLD = "OnHold"
     PENDING = "Pending"
@@ -86,7 +86,7 @@ class PendingReason(StrEnum):
     """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 
     PENDING_EVALUATION = "PendingEvaluation"
-    """No cycle has looked at it since it was queued."""
+    """No cycle has evaluated it since it was queued."""
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     """No flavor suits its pods, whatever is free: taints, affinity, uncovered resources."""
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
@@ -204,13 +204,13 @@ class FinishedReason(StrEnum):
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     OUT_OF_SYNC = "OutOfSync"
-    """Its job has requested another size since, so that it stands for no job."""
+    """Its job has since requested another size, so it no longer represents the job."""
     OWNER_NOT_FOUND = "OwnerNotFound"
     """Its job is deleted."""
     WORKLOAD_SLICE_REPLACED = "WorkloadSliceReplaced"
     """A larger or smaller slice of the same elastic job has taken its place."""
     FAILED_TO_START = "FailedToStart"
-    """The cluster refuses its job for good, so that it would hold quota for nothing."""
+    """The cluster refuses its job for good, so the workload would hold quota in vain."""
     CANCELLED = "Cancelled"
     """A user ended it; Kueue would delete it."""
 
@@ -229,12 +229,14 @@ class PodsReadyReason(StrEnum):
 
 
 class ReplacementPodsReason(StrEnum):
-    """Reasons of the WaitingForReplacementPods condition, beside those of an eviction and PodGroupIncomplete."""
+    """Reasons of the WaitingForReplacementPods condition, in addition to those of an eviction and
+    PodGroupIncomplete.
+    """
 
     PODS_FAILED = "PodsFailed"
     """Members have failed, and the group is incomplete without them."""
     PODS_READY = "PodsReady"
-    """All members are there and ready."""
+    """All members exist and are ready."""
 
 
 class AdmissionCheckStatus(StrEnum):
@@ -301,7 +303,7 @@ class FungibilityPolicy(StrEnum):
     """Whether the search ends at a flavor that fits by borrowing (or by preempting), or continues."""
 
     MAY_STOP_SEARCH = "MayStopSearch"
-    """The first such flavor is taken: the order of flavors counts more than borrowing or victims."""
+    """The first such flavor is taken: the order of flavors matters more than borrowing or victims."""
     TRY_NEXT_FLAVOR = "TryNextFlavor"
     """A later flavor may fit without them."""
 
@@ -360,7 +362,7 @@ class PlacementScope(StrEnum):
     TOPOLOGY = "topology"
     """Also pods in flavors with a topology."""
     ALL = "all"
-    """All pods, where nodes are known."""
+    """All pods, if nodes are known."""
 
 
 class RequeuingTimestamp(StrEnum):
@@ -419,7 +421,7 @@ class DecisionKind(StrEnum):
     EVICT = "Evict"
     """It is asked to stop, for another reason than a preemption."""
     INADMISSIBLE = "Inadmissible"
-    """It does not fit, and is not tried again until something changes that could let it in."""
+    """It does not fit, and is not tried again until a change may let it start."""
     SKIP = "Skip"
     """It does not fit now, and is tried again in the next cycle."""
     REPLACE_NODE = "ReplaceNode"
@@ -427,7 +429,7 @@ class DecisionKind(StrEnum):
 
 
 class Unscaled(StrEnum):
-    """A factor that counts as it is, instead of as a part of the highest or the total."""
+    """A factor that is used as it is, instead of relative to the highest value or the total."""
 
     ASSOCIATION = "association"
     PARTITION = "queue"

@@ -1,7 +1,7 @@
 """Shares of queues by declaration: Volcano's plugin capacity, flat and with a tree of queues.
 
-A queue owns what it deserves and lends what it does not use, except its guarantee. It may borrow up to its capability.
-In a tree an inner queue contains what its children deserve, and its capability bounds theirs.
+A queue owns what it deserves and lends the unused part, except its guarantee. It may borrow up to its capability. In a
+tree, an inner queue contains what its children deserve, and its capability bounds theirs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class CapacityQueue:
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """The amounts that a queue owns, those of them that are never lent, its limit, and the most that it may use beside
-    the guarantees of others."""
+    """The amounts that a queue owns, the part that is never lent, its limit, and the most that it may use beside the
+    guarantees of others.
+    """
 
     deserved: Vector
     guarantee: Vector

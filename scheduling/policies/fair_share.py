@@ -1,8 +1,8 @@
 """The fair shares of KAI's queues: quotas first, then the rest by priority and over-quota weight.
 
-Every resource is divided by itself. A queue gets its quota as far as it requests it; the rest goes to the queues of the
-highest priority by weight, in whole units, then to those of the next priority. What whole units leave goes to the
-queues that lost the largest fractions.
+Every resource is divided separately. A queue gets its quota as far as it requests it; the rest is given to the queues
+of the highest priority by weight, in whole units, then to those of the next priority. The remainder of whole units is
+given to the queues that lost the largest fractions.
 """
 
 from __future__ import annotations
@@ -57,15 +57,17 @@ def fair_shares(total: float, claims: Iterable[QueueClaim], usage_factor: float 
 
 
 def allocatable(claim: QueueClaim, share: float, total: float) -> float:
-    """Return what a queue may use before it counts as over its share: its quota, or its fair share if that is more,
-    within its limit. Without a bound it is the total."""
+    """Return how much a queue may use before it exceeds its share: its quota, or its fair share if that is larger,
+    within its limit. Without a bound it is the total.
+    """
     found = min(max(claim.quota, share), claim.limit)
     return total if math.isinf(found) else found
 
 
 def dominant_share(uses: Iterable[tuple[float, float]]) -> float:
-    """Return the largest part that a queue uses of what it may use: the smaller goes first. `uses`: per resource, the
-    allocated and the allocatable amount. Each unit of a resource that it may not use at all counts as a thousand."""
+    """Return the largest fraction that a queue uses of its entitlement: the smaller goes first. `uses`: per resource,
+    the allocated and the allocatable amount. Each unit of a resource that it may not use at all counts as a thousand.
+    """
     return max((_part(allocated, most) for allocated, most in uses), default=0.0)
 
 
@@ -107,7 +109,7 @@ def _divide(
 
 
 def _weights(queues: list[QueueClaim], found: Mapping[str, float], usage_factor: float) -> dict[str, float]:
-    """Return the weight of each queue that requests more: its over-quota weight, less for what it used before."""
+    """Return the weight of each queue that requests more: its over-quota weight, reduced by its past usage."""
     wanting = [queue for queue in queues if queue.requestable > found[queue.name]]
     total = sum(queue.weight for queue in wanting)
     if total <= 0:

@@ -27,8 +27,9 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The level of an association, infinite while it has used nothing, and of a user its factor: its rank over the
-    number of users, 1 for the first."""
+    """The level of an association (infinite without usage) and, for a user, its factor: its rank over the number of
+    users, 1 for the first.
+    """
 
     level: float
     factor: float | None = None

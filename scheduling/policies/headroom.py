@@ -1,7 +1,7 @@
-"""Headroom: how much more may be asked for in a queue, and by a user in it, as YuniKorn computes it.
+"""Headroom: how much more a queue, and a user in it, may request, as YuniKorn computes it.
 
-A path is a leaf queue and its parents, up to the root. A maximum limits the resources that it names, and no others.
-Limits of users and groups stand on any queue of the path and count what the user, or the group, holds below that queue.
+A path is a leaf queue and its parents, up to the root. A maximum limits only the resources that it names. Limits of
+users and groups can be on any queue of the path, and count the usage of the user or the group below that queue.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ Path = Sequence[QueueLevel]
 
 
 def queue_headroom(path: Path) -> dict[str, float]:
-    """Return what is left of each resource that some queue of the path limits: the least of all of them."""
+    """Return the remaining amount of each resource that some queue of the path limits: the least of all of them."""
     return _least(_left(level.maximum, level.allocated) for level in path)
 
 
 def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str, float] | None:
-    """Return what is left for a user of each resource that is limited for the user or the group; None: no limit."""
+    """Return a user's remaining amount of each resource that is limited for the user or the group; None: no limit."""
     group = group_of(path, groups)
     limited = [
         _left(limit.resources, holding.resources)
@@ -76,7 +76,7 @@ def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str
 
 
 def user_may_start(path: Path, user: str, group: str) -> bool:
-    """Return whether the limits of the user and of the group let one more application run."""
+    """Return whether the limits of the user and of the group allow one more application."""
     return not any(
         limit.applications and holding.applications >= limit.applications
         for level in path
@@ -96,7 +96,7 @@ def group_of(path: Path, groups: Sequence[str]) -> str:
 
 
 def _limits_at(level: QueueLevel, user: str, group: str) -> Iterable[tuple[UserLimit, Holding]]:
-    """Yield the limit of the user on a queue and that of the group, each with what they hold there."""
+    """Yield the limit of the user on a queue and that of the group, each with the usage there."""
     own = _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
     if own is not None:
         yield own, level.users.get(user, NOTHING)

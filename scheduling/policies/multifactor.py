@@ -30,7 +30,7 @@ class ClusterSize:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The facts of a job that its priority follows from. `time_limit_minutes` None: it has no limit."""
+    """The facts about a job that determine its priority. `time_limit_minutes` None: no limit."""
 
     waited_seconds: float
     fair_share: float
@@ -62,7 +62,7 @@ class PriorityFactors:
 
 
 def multifactor_priority(weights: PriorityWeights, size: ClusterSize, job: Job) -> PriorityFactors:
-    """The priority of a job. What has no weight counts 0, whatever the factor is."""
+    """The priority of a job. Factors without a weight count 0."""
     raw = weights.unscaled
     resources = {
         name: weight * _part(job.resources.get(name, 0), size.resources.get(name, 0), raw=Unscaled.RESOURCES in raw)

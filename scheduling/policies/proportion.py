@@ -36,9 +36,9 @@ def real_capability(total: Vector, guaranteed: Vector, guarantee: Vector, capabi
 
 
 def proportion(total: Vector, queues: Mapping[str, WeightedQueue], guaranteed: Vector) -> dict[str, dict[Any, float]]:
-    """Divide the total by weight. Return what each queue deserves of each resource.
+    """Divide the total by weight. Return the amount of each resource that each queue deserves.
 
-    `guaranteed`: the sum of the guarantees of all queues, also of those that do not take part here.
+    `guaranteed`: the sum of the guarantees of all queues, including those that do not take part here.
     """
     most = {key: real_capability(total, guaranteed, q.guarantee, q.capability) for key, q in queues.items()}
     deserved: dict[str, dict[Any, float]] = {key: dict.fromkeys(total, 0.0) for key in queues}

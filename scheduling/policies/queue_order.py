@@ -15,9 +15,10 @@ from heapq import heapify, heappop
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A queue as it is compared with others. `best_effort`: it deserves nothing. `created`: a number that is smaller
-    for an older queue. `share_first`: a workload for which it would exceed its share waits for all
-    others, whatever the priorities (KAI)."""
+    """A queue as compared with others. `best_effort`: it deserves nothing. `created`: a number that is smaller for an
+    older queue. `share_first`: a workload that would make it exceed its share waits for all others, whatever the
+    priorities (KAI).
+    """
 
     name: str
     priority: int
@@ -46,8 +47,9 @@ def order_of_queues(paths: Mapping[str, Path]) -> list[str]:
 
 
 def compare_queues(path: Path, other: Path) -> int:
-    """Return -1 if the first queue goes before the other one, 1 if it goes behind it, 0 if they are equal but for their
-    age and name."""
+    """Return -1 if the first queue comes before the other, 1 if it comes after it, 0 if they differ only in age and
+    name.
+    """
     ours, theirs = _rank(path, other), _rank(other, path)
     return -1 if ours < theirs else int(ours > theirs)
 

@@ -68,7 +68,7 @@ class Cell:
         self.lending_limit = quota.lending_limit if quota else None
 
     def entitle(self, deserved: int, quota: ResourceQuota) -> None:
-        """Let the cell have the amounts of a sharing policy instead of its own quota."""
+        """Set the amounts of a sharing policy in place of the cell's own quota."""
         self.deserved = deserved
         self.nominal, self.borrowing_limit, self.lending_limit = (
             quota.nominal,
@@ -78,8 +78,9 @@ class Cell:
 
     @property
     def kept(self) -> int:
-        """The amount that stays with the node: its subtree quota. Of what a sharing policy gives, which may move to
-        others, only the declared part."""
+        """The amount that stays with the node: its subtree quota. Amounts from a sharing policy may move to other
+        nodes; of these, only the declared part stays.
+        """
         if self.deserved is None:
             return self.subtree
         return min(self.subtree, self.declared.nominal if self.declared is not None else 0)
@@ -223,15 +224,16 @@ class CohortNode(QuotaNode):
         self._children: dict[frozenset[FlavorResource], Children] = {}
 
     def children_with(self, keys: frozenset[FlavorResource]) -> Children:
-        """The children that have cells of these keys, with those cells. Cached: preemption asks for them at every
-        search, and a tree that changes is built of new cohorts."""
+        """The children that have cells of these keys, with those cells. Cached, because every preemption search needs
+        them; a tree that changes is built of new cohorts.
+        """
         found = self._children.get(keys)
         if found is None:
             found = self._children[keys] = (_with_cells(self.cohorts, keys), _with_cells(self.queues, keys))
         return found
 
     def forget_children(self) -> None:
-        """Forget what is cached: a child got a cell."""
+        """Drop the cache: a child got a cell."""
         self._children.clear()
 
 

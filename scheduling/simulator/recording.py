@@ -1,4 +1,4 @@
-"""A recording of a cluster that another scheduler runs, and what our rules decide at each of its decisions.
+"""A recording of a cluster that another scheduler runs, and kueueweb's decision at each of its decisions.
 
 A recording is the output of `kubectl get KIND -o json`, of the same with `--watch`, or the API server's audit log with
 response bodies, in any mixture. resourceVersions are one order of all changes in a cluster, whatever the kind.
@@ -42,13 +42,14 @@ _ANY: Final[Manifest] = {}
 
 
 class UnreadableRecording(ValueError):
-    """A recording that is not what `kubectl` or the API server writes, or of another version of Kueue's API."""
+    """A recording that neither `kubectl` nor the API server writes, or with another version of Kueue's API."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object as it was from one resourceVersion on; `gone`: it was deleted. `at`: seconds since the epoch, 0
-    if it does not say when it was deleted."""
+    """An object from one resourceVersion on; `gone`: it was deleted. `at`: seconds since the epoch, 0 if the time of
+    its deletion is unknown.
+    """
 
     version: int
     at: float
@@ -238,7 +239,9 @@ class Replay:
 
 
 def _times(changes: Sequence[Change]) -> list[float]:
-    """The time of each change. One that does not say its time has that of the next one, so that no room comes early."""
+    """The time of each change. A change without a time gets that of the next one, so that capacity is never released
+    early.
+    """
     times, following = [], 0.0
     for change in reversed(changes):
         following = change.at or following

@@ -93,7 +93,7 @@ class Simulator:
             continue
 
     def instants(self) -> Iterator[float]:
-        """Run instant after instant, and give the seconds of each when it has come to rest."""
+        """Run instant after instant, and yield the time of each, in seconds, when it has settled."""
         while (now := self._next_instant()) is not None and now <= self.horizon:
             self._finish_due(now)
             self._arrive(now)

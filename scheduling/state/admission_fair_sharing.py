@@ -77,7 +77,7 @@ class UsageHistory:
         return {name: amount / NANOS for name, amount in history.consumed.items()} if history is not None else {}
 
     def snapshot(self) -> dict[str, tuple[QueueHistory, float, Nanos, float | None, dict[str, Nanos]]]:
-        """A copy of what changes with decisions, samples and LocalQueues."""
+        """A copy of everything that decisions, samples and LocalQueues change."""
         return {
             key: (history, history.weight, dict(history.consumed), history.sampled_at, dict(history.penalties))
             for key, history in self._queues.items()

@@ -251,8 +251,7 @@ def _forget_cells(key: FlavorResource, nodes: Sequence[QuotaNode]) -> None:
 
 
 def _waits_for_a_cycle(info: WorkloadInfo) -> bool:
-    """Return whether the scheduler's verdict is the one in the workload's status: a queue that is held, or a gate,
-    goes before."""
+    """Return whether the workload's status shows the scheduler's verdict: a held queue or a gate takes precedence."""
     told = info.workload.condition(ConditionType.QUOTA_RESERVED)
     return told is None or is_of_the_scheduler(told)
 

@@ -1,8 +1,9 @@
-"""The quotas of cohorts with a sharing policy: what each queue below deserves, computed anew whenever demand changes.
+"""The quotas of cohorts with a sharing policy: the deserved quota of each queue below, computed again whenever demand
+changes.
 
 A cohort with a policy divides its own quota and that of everything below it among its children, level by level; a
-cohort below with a policy of its own divides what it got by that one. What a queue deserves then counts as its nominal
-quota: the cycle lends it, takes it back and preempts for it as for any quota.
+cohort below with its own policy divides its part by that policy. The deserved quota then replaces the nominal quota:
+the cycle lends it, reclaims it and preempts for it as for any quota.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Entitlements:
         """ClusterQueue with such a cohort -> the standings of its cohorts, from that one down, and its own."""
 
     def forget(self) -> None:
-        """Compute anew before the next cycle: quotas or the tree changed, or a batch was undone."""
+        """Compute the quotas again before the next cycle: quotas or the tree changed, or a batch was undone."""
         self._touched = None
 
     def touch(self, queue: str) -> None:
@@ -55,7 +56,7 @@ class Entitlements:
             self._touched.add(queue)
 
     def release(self) -> None:
-        """Give all ClusterQueues their declared quotas back, before the tree is built anew."""
+        """Restore the declared quotas of all ClusterQueues before the tree is built again."""
         for name in self._top_of:
             cq = self._state.cluster_queues.get(name)
             for cell in cq.node.cells.values() if cq is not None else ():
@@ -63,7 +64,9 @@ class Entitlements:
         self._top_of = {}
 
     def rebuilt(self) -> None:
-        """Find the cohorts with a policy in another tree: one that was built anew, or that an undone batch left."""
+        """Find the cohorts with a policy in another tree: a tree that was built again, or that an undone batch
+        restored.
+        """
         self._top_of = {}
         self.paths = {}
         self.forget()
@@ -157,7 +160,7 @@ class Entitlements:
             self.paths[claim.node.name] = path
 
     def _apply(self, claim: QuotaClaim, top: CohortNode, queues: list[QuotaNode]) -> bool:
-        """Write what the nodes deserve into their cells. Return whether anything changed."""
+        """Write the deserved quotas of the nodes into their cells. Return whether anything changed."""
         changed = False
         for each in claim.walk():
             for key, cell in each.node.cells.items():

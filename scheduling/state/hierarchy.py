@@ -15,8 +15,9 @@ Root = tuple[str, str]
 
 
 class Hierarchy:
-    """Maintains what is derived from configuration objects. It collects changes, and `rebuild` applies them before
-    any number is read."""
+    """Maintains the data that is derived from configuration objects. It collects changes, and `rebuild` applies them
+    before any number is read.
+    """
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -43,7 +44,7 @@ class Hierarchy:
         self._changed_queues.update(self._state.cluster_queues)
 
     def snapshot(self) -> tuple[bool, set[str], set[str], dict[str, Root]]:
-        """A copy of what it has noted."""
+        """A copy of the collected changes."""
         return self._dirty, set(self._changed_queues), set(self._changed_cohorts), dict(self._roots)
 
     def restore(self, values: tuple[bool, set[str], set[str], dict[str, Root]]) -> None:
@@ -73,8 +74,9 @@ class Hierarchy:
         self._touch_changed_trees()
 
     def _touch_changed_trees(self) -> None:
-        """Give ClusterQueues of every changed tree (as it was and as it is) a new generation and wake their
-        inadmissible workloads."""
+        """Give ClusterQueues of every changed tree (before and after the change) a new generation and wake their
+        inadmissible workloads.
+        """
         state = self._state
         before, self._roots = self._roots, {}
         for name, cq in state.cluster_queues.items():

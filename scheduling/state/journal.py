@@ -52,7 +52,7 @@ class Journal:
         return len(self._steps or ())
 
     def note_again(self, thing: Undoable) -> None:
-        """Record an object's values as they are at this step, however often they were recorded before."""
+        """Record an object's values at this step, even if they were recorded before."""
         if self._steps is not None:
             self._steps.append((thing.restore, (thing.snapshot(),)))
 

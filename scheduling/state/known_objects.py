@@ -1,4 +1,4 @@
-"""The objects that a state knows, to be read: specs as they were set, and who holds quota where."""
+"""Read access to the objects of a state: their specs, and the holders of quota."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KnownObjects:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes as they were set."""
+        """The nodes as last set."""
         return MappingProxyType(self._state.reported_nodes)
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
@@ -57,7 +57,8 @@ class KnownObjects:
 
     def holders(self, cluster_queue: str) -> list[str]:
         """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:
-        those whose end may let another one in. Workloads that are stopping already are left out."""
+        their end may let another workload start. Workloads that are already stopping are left out.
+        """
         state = self._state
         members = {member.name for member in state.tree_of(state.cluster_queues[cluster_queue])}
         return sorted(

@@ -1,8 +1,8 @@
-"""The order of pending workloads by multifactor priority, for ClusterQueues and cohorts that ask for it.
+"""The order of pending workloads by multifactor priority, for ClusterQueues and cohorts that select it.
 
-Priorities are computed every five minutes for all that wait, as Slurm does it, and once for each that arrives. So an
-order is stable for that long, whatever the cycles do. What a workload may preempt follows from its class as ever: its
-age must not make it evict others.
+As in Slurm, the priorities of all pending workloads are computed every five minutes, and once for each new one. So an
+order is stable for that long, whatever the cycles do. Preemption still follows the priority class: a workload's age
+must not make it evict others.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ class MultifactorOrder:
         """The ClusterQueues that have weights; None: to be found again."""
 
     def forget(self) -> None:
-        """Calculate anew before the next cycle: quotas, weights or the tree changed, or a batch was undone."""
+        """Compute the priorities again before the next cycle: quotas, weights or the tree changed, or a batch was
+        undone.
+        """
         self._calculated_at = self._weighed = None
 
     def refresh(self) -> None:
-        """Order the queues anew, if the last calculation is from another period."""
+        """Order the queues again, if the last calculation is from an earlier period."""
         queues = self._state.cluster_queues
         if self._weighed is None:
             self._weighed = {name for name, cq in queues.items() if cq.weights is not None}
@@ -73,7 +75,7 @@ class MultifactorOrder:
         return info.class_order if factors is None else (-factors.priority, *info.class_order[1:])
 
     def factors(self, info: WorkloadInfo, cq: ClusterQueueState) -> PriorityFactors | None:
-        """The priority of a workload with its parts; None where no weights are given, or nothing is calculated yet."""
+        """The priority of a workload with its parts; None if no weights are given, or nothing is calculated yet."""
         if cq.weights is None or self._calculated_at is None:
             return None
         tree = self._tree(cq)
@@ -113,8 +115,9 @@ class MultifactorOrder:
         return self._trees[key]
 
     def _fair_shares(self, root: QuotaNode, members: list[ClusterQueueState]) -> dict[str, float]:
-        """The Fair Tree's factor of each LocalQueue: cohorts and ClusterQueues are the accounts, LocalQueues the
-        users. Without admission fair sharing no use is known."""
+        """The Fair Tree's factor of each LocalQueue: cohorts and ClusterQueues are the accounts, LocalQueues the users.
+        Without admission fair sharing, usage is unknown.
+        """
         found = fair_tree(self._associations(root, members))
         return {
             key.removeprefix(_USER): standing.factor for key, standing in found.items() if standing.factor is not None

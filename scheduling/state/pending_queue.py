@@ -142,12 +142,12 @@ class PendingQueue:
 
     @property
     def may_wake(self) -> bool:
-        """Whether an event could make any workload active or change what is known of inadmissible hashes."""
+        """Whether an event could make any workload active or change the knowledge about inadmissible hashes."""
         return bool(self._refused or self.inadmissible_count)
 
     @property
     def sticky(self) -> str:
-        """The key of the preemptor that goes first, in whatever state it is; "" without one."""
+        """The key of the preemptor that comes first, in whatever state it is; "" without one."""
         return self._sticky
 
     @sticky.setter
@@ -419,7 +419,7 @@ class PendingQueue:
 
     @property
     def usage_of(self) -> UsageOf | None:
-        """The usage that orders LocalQueues; None where nothing does."""
+        """The usage that orders LocalQueues; None if usage does not order them."""
         return self._usage_of
 
     def order_by_usage(self, usage_of: UsageOf | None) -> None:
@@ -432,7 +432,7 @@ class PendingQueue:
             self._show_first(bucket)
 
     def reorder(self, order_of: OrderOf) -> None:
-        """Give every pending workload its order anew."""
+        """Compute the order of every pending workload again."""
         for info in self._waiting.values():
             info.order = order_of(info)
         self._heaps = {}

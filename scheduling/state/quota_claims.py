@@ -80,7 +80,9 @@ def scaled(key: FlavorResource, amount: int) -> float:
 
 
 def base_amount(key: FlavorResource, amount: float) -> int:
-    """The whole base units within an amount. What falls short of one by less than the tolerance counts as one."""
+    """The whole base units within an amount. An amount that is short of a unit by less than the tolerance counts as the
+    unit.
+    """
     return int((amount + TOLERANCE) // (1 if key.resource in _BASE_UNITS else _MILLI))
 
 
@@ -112,8 +114,9 @@ def sum_requests(claim: QuotaClaim) -> None:
 
 
 def share_out(claim: QuotaClaim, above: SharingPolicy | None) -> None:
-    """Divide what a cohort deserves among its children, and theirs among theirs. `above`: the policy that a cohort
-    without one of its own inherits."""
+    """Divide the deserved quota of a cohort among its children, and theirs among their children. `above`: the policy
+    that a cohort without its own inherits.
+    """
     policy = claim.policy or above
     if policy is None or not claim.children:
         return
@@ -181,8 +184,9 @@ _DIVIDE: Final = {
 
 
 def overflow(claim: QuotaClaim) -> bool:
-    """Let pending requests that a flavor does not give count in the next flavor that suits them, for all queues below.
-    Return whether any did."""
+    """Move pending requests that a flavor cannot serve to the next suitable flavor, for all queues below. Return
+    whether any moved.
+    """
     moved = [_move_on(each) for each in claim.walk() if each.pending]
     return any(moved)
 

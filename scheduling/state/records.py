@@ -1,4 +1,4 @@
-"""Makes the engine's records of workloads, and makes them again when what their claims are charged changes."""
+"""Creates the engine's records of workloads, and creates them again when the charges of their claims change."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 _MAX_UNUSED_KINDS: Final = 64
-"""How many kinds of devices are counted on the nodes although no known workload asks for them."""
+"""The number of kinds of devices that are counted on the nodes although no known workload requests them."""
 _MAX_TRIED: Final = 16
-"""How many workloads of a namespace are tried at a time after one asked for too many kinds of devices."""
+"""The number of workloads of a namespace that are tried at a time after one requested too many kinds of devices."""
 _MAX_READ_AT_ONCE: Final = 100
 """How many waiting workloads a cycle reads again after a change of a namespace or queue that concerns more of them."""
 
 
 class WorkloadRecords:
-    """Records of workloads, charged for what their claims ask for."""
+    """Records of workloads, charged for their claims."""
 
     def __init__(self, state: State, tracker: WorkloadTracker) -> None:
         self._state = state
         self._tracker = tracker
         self._uncounted: dict[str, dict[str, None]] = {}
-        """By namespace, the workloads whose claims could not be counted yet, and some that are known no more."""
+        """By namespace, the workloads whose claims could not be counted yet; some may no longer be known."""
         self._counted: dict[str, None] = {}
         self._nodes_follow = False
         """Whether new kinds of devices may be counted on the nodes, although a savepoint is open."""
 
     def snapshot(self) -> tuple[dict[str, dict[str, None]], dict[str, None]]:
-        """A copy of what is noted of claims."""
+        """A copy of the notes on claims."""
         return {namespace: dict(keys) for namespace, keys in self._uncounted.items()}, dict(self._counted)
 
     def restore(self, values: tuple[dict[str, dict[str, None]], dict[str, None]]) -> None:
@@ -46,8 +46,9 @@ class WorkloadRecords:
 
     @contextmanager
     def counting_anew(self) -> Iterator[None]:
-        """Let new kinds of devices be counted on the nodes meanwhile: the rules of claims are new, and are undone
-        together with the nodes."""
+        """Count new kinds of devices on the nodes meanwhile: the rules of claims are new, and are undone together with
+        the nodes.
+        """
         self._nodes_follow = True
         try:
             yield
@@ -128,7 +129,8 @@ class WorkloadRecords:
 
     def set_device_objects(self, objects: DeviceObjects) -> None:
         """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
-        those that wait may be tried again."""
+        pending ones may be tried again.
+        """
         state, before = self._state, self._state.claims.objects
         if objects == before:
             return
@@ -154,7 +156,7 @@ class WorkloadRecords:
         self._charge_displaced(state.claims.take_new_kinds())
 
     def _named_templates(self) -> set[str]:
-        """The claim templates that pods of known workloads name, as `namespace/name`."""
+        """The claim templates, as `namespace/name`, to which pods of known workloads refer."""
         claims = self._state.claims
         return {
             name
@@ -185,7 +187,9 @@ class WorkloadRecords:
         self._charge_displaced(new)
 
     def _charge_displaced(self, new: set[DeviceKind]) -> None:
-        """Make the records again that were made before these kinds of devices were known, and share devices."""
+        """Create the records again that were created before these kinds of devices were known and share devices with
+        them.
+        """
         state = self._state
         names = {kind.resource for kind in new}
         sharing = state.claims.places.displaced_by(new) if new else set()
@@ -198,7 +202,7 @@ class WorkloadRecords:
                     self._replace(info, again)
 
     def count_waiting_claims(self) -> None:
-        """Count claims that would have taken too much before. The namespace with the most steps left comes first."""
+        """Count claims that were too costly before. The namespace with the most steps left comes first."""
         state = self._state
         if not self._uncounted or state.journal.is_open:
             return

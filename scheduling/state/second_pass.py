@@ -36,7 +36,7 @@ class SecondPass(NamedTuple):
     failures: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Return whether it is its turn; not while it is told to stop."""
+        """Return whether its attempt is due; not while it has been asked to stop."""
         return self.due <= now and not self.info.evicted
 
     def again(self, now: float) -> SecondPass:
@@ -66,8 +66,9 @@ def is_delayed(workload: Workload) -> bool:
 
 
 def is_delayed_in(queue: ClusterQueue, checks: Mapping[str, AdmissionCheck], flavor: str) -> bool:
-    """Return whether pods in the flavor are placed only after the ClusterQueue's admission checks: with MultiKueue
-    in any flavor, with a ProvisioningRequest in those that it is made for."""
+    """Return whether pods in the flavor are placed only after the ClusterQueue's admission checks: with MultiKueue in
+    any flavor, with a ProvisioningRequest in the flavors that it covers.
+    """
     for rule in queue.admission_checks:
         controller = checks[rule.name].controller_name if rule.name in checks else ""
         if controller == MULTIKUEUE:

@@ -77,20 +77,21 @@ class State:
         self.claim_users: dict[str, None] = {}
         """The workloads whose pods claim devices of drivers."""
         self.outdated: dict[str, bool] = {}
-        """Workloads to read again before they are decided, if they still wait; whether their requests are to be
-        computed again too. Some may be known no more."""
+        """Pending workloads to read again before they are decided; the value says whether their requests must be
+        computed again, too. Some may no longer be known.
+        """
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
         self.places_by_room = False
-        """Whether pods without devices are placed on nodes too: so configured, and nodes are known."""
+        """Whether pods without devices are placed on nodes, too: the configuration asks for it, and nodes are known."""
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads, by name."""
         self.dirty_queues: set[str] = set()
         """ClusterQueues in whose cohort tree something changed: the next cycle wakes its inadmissible workloads."""
         self.waiting_for_devices: set[str] = set()
-        """ClusterQueues with workloads that lack devices. Any device that becomes free may let them in."""
+        """ClusterQueues with workloads that lack devices. Any device that becomes free may let them start."""
         self.untold_queues: dict[str, None] = {}
         """ClusterQueues that may have workloads whose status lacks the verdict on an equal one."""
         self.readiness = Readiness()
@@ -104,8 +105,10 @@ class State:
         or they are paused)."""
         self.preemption_loops = PreemptionLoopGuard()
         self.out_of_cycle_outcomes: dict[str, Outcome] = {}
-        """Outcomes decided outside of a cycle that are not drained yet, by workload. A workload that leaves takes its
-        outcome along: an undone batch puts back what it had drained, and the workload may end before the next one."""
+        """Outcomes decided outside a cycle that are not drained yet, by workload. A workload that is removed takes its
+        outcome along: an undone batch restores the outcomes that it drained, and the workload may end before the next
+        one.
+        """
         self.journal = Journal()
 
     # -- the journal ------------------------------------------------------------------------------------------------
@@ -202,7 +205,7 @@ class State:
 
     @property
     def reported_nodes(self) -> dict[str, Node]:
-        """The nodes as they were set, without the devices that drivers publish for claims."""
+        """The nodes as last set, without the devices that drivers publish for claims."""
         return self._reported
 
     def set_node(self, node: Node) -> None:
@@ -217,7 +220,7 @@ class State:
             self._node_changed(before, node)
 
     def set_claims(self, objects: DeviceObjects) -> None:
-        """Replace what is known of claims and their devices. The nodes follow by `set_devices_of_nodes`."""
+        """Replace the claims and their devices. The nodes follow by `set_devices_of_nodes`."""
         self.journal.note(self._restore_claims, self.claims)
         self.claims = ClaimRules(objects, self.configuration, self.evaluations)
 
@@ -226,7 +229,7 @@ class State:
         self.evaluations.set_devices(claims.objects.pools)
 
     def set_devices_of_nodes(self) -> None:
-        """Give the nodes the devices that claims ask for now."""
+        """Add to the nodes the devices that claims currently request."""
         for node in list(self._reported.values()):
             self.set_node(node)
 
@@ -318,7 +321,7 @@ class State:
                 self.dirty_queues.add(info.cluster_queue)
 
     def wake_queue_at(self, cluster_queue: str, until: float) -> None:
-        """Schedule the next look at the inadmissible workloads of a ClusterQueue."""
+        """Schedule the next attempt of the inadmissible workloads of a ClusterQueue."""
         self.wake_at[cluster_queue] = min(until, self.wake_at.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
@@ -329,7 +332,7 @@ class State:
         self.journal.note(self._forget, info)
 
     def forget(self, info: WorkloadInfo) -> None:
-        """Remove a workload from the known ones. It must not be queued or charged any more."""
+        """Remove a workload from the known ones. It must no longer be queued or charged."""
         self._forget(info)
         self.journal.note(self._insert_again, info)
 
@@ -348,7 +351,7 @@ class State:
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
 
     def rank_changed(self, info: WorkloadInfo) -> None:
-        """Update rankings: a workload that holds quota was told to stop, or changed its priority."""
+        """Update rankings: a workload that holds quota was asked to stop, or changed its priority."""
         cq = self.cluster_queues[info.cluster_queue]
         cq.forget_ranking()
         self.journal.note(cq.forget_ranking)
@@ -393,7 +396,7 @@ class State:
         self.entitlements.touch(cq.name)
 
     def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
-        """Let a workload hold quota. `charged`: its cells were charged already."""
+        """Give a workload its quota. `charged`: its cells were charged already."""
         self.journal.note_once(cq)
         self.journal.note_once(info)
         if not charged:
@@ -549,8 +552,9 @@ class State:
         return {name for name in self.namespaces if self.selects_namespace(cq, name)}
 
     def wake_deselected(self, cq: ClusterQueueState, namespaces: AbstractSet[str]) -> None:
-        """Wake the workloads of namespaces that are not selected any more. `wake_inadmissible` skips them. Without
-        this one look they would keep the pending reason from before."""
+        """Wake the workloads of namespaces that are no longer selected. `wake_inadmissible` skips them; without this
+        attempt they would keep their old pending reason.
+        """
         if not namespaces or not cq.queue.inadmissible_count:
             return
         cq.queue.wake(self.now, namespaces.__contains__)

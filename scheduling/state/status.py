@@ -18,10 +18,10 @@ from scheduling.state.workload_info import QueueState, WorkloadInfo
 class Usage:
     """One row of a usage table, in base units.
 
-    `subtree_quota` is what the node and its descendants may lend and use together (for a ClusterQueue: its nominal
-    quota). `deserved` is what a sharing policy gives to the node and its descendants, with which cycles decide instead
-    of the nominal quota; None without such a policy. `listed`: the node has a quota for this resource. Usage without
-    one belongs to workloads that were admitted before the quota was removed.
+    `subtree_quota` is the quota that the node and its descendants may lend and use together (for a ClusterQueue: its
+    nominal quota). `deserved` is the quota that a sharing policy gives to the node and its descendants, and that cycles
+    use instead of the nominal quota; None without such a policy. `listed`: the node has a quota for this resource.
+    Usage without one belongs to workloads that were admitted before the quota was removed.
     """
 
     flavor: str
@@ -103,7 +103,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 
 def _declared(cell: Cell) -> tuple[int, int | None, int | None]:
-    """Return the quota that the object states, whatever a sharing policy makes of it."""
+    """Return the quota that the object states, regardless of a sharing policy."""
     quota = cell.declared or ResourceQuota(0)
     return quota.nominal, quota.borrowing_limit, quota.lending_limit
 

@@ -41,7 +41,7 @@ _COMPARED_FIELDS = (
     "topologySpreadConstraints",
     "resourceClaims",
 )
-"""Fields of a pod spec that the scheduling hash compares as they were written."""
+"""Fields of a pod spec that the scheduling hash compares in their original form."""
 _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
@@ -110,7 +110,7 @@ class PodSetRequests:
 
 
 class LastAssignment:
-    """Kueue's LastAssignment: where the flavor search stopped, so that the next attempt goes on from there.
+    """Kueue's LastAssignment: where the flavor search stopped, so that the next attempt continues from there.
 
     `tried` holds per pod set and resource the index of the last flavor tried; -1 if it was the last of its group.
     """
@@ -244,7 +244,7 @@ class WorkloadInfo:
             except ClaimRefusal as refusal:
                 self.claim_refusal = refusal
         self.device_kinds = _NO_KINDS.union(*(charge.kinds for charge in charges.values()))
-        """The kinds of devices with selectors that its claims ask for."""
+        """The kinds of devices with selectors that its claims request."""
         self.pod_sets = _pod_sets(workload, configuration, pod_sets, charges)
         self.groups = _groups(workload)
         self.asks_for_topology = any(
@@ -284,8 +284,9 @@ class WorkloadInfo:
 
     @property
     def class_order(self) -> QueueOrder:
-        """Kueue's order in a queue: by the priority of its class, then by time. `order` is another one where the
-        ClusterQueue asks for it."""
+        """Kueue's order in a queue: by the priority of its class, then by time. `order` is another one if the
+        ClusterQueue selects it.
+        """
         return (-self.priority, self.timestamp, self.uid, self.key)
 
     def set_status(self, workload: Workload, configuration: Configuration) -> None:
@@ -337,7 +338,7 @@ class WorkloadInfo:
         return self._exceeded or None
 
     def place_as_stated(self) -> None:
-        """Take the placement from the status, and complete it by what its pods ask of their nodes."""
+        """Take the placement from the status, and complete it with the pods' requests to their nodes."""
         stated = self.workload.placement
         pairs = zip(self.pod_sets, self.workload.pod_sets, strict=True)
         requests = {
@@ -356,7 +357,7 @@ class WorkloadInfo:
 
     @property
     def asks_for_devices(self) -> bool:
-        """Whether its pods are known to ask for devices; False until they were checked."""
+        """Whether its pods are known to request devices; False until they have been checked."""
         return any(ps.devices is not None and ps.devices.asks_for_devices for ps in self.pod_sets)
 
     @property
@@ -397,8 +398,9 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
     """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
-    failed admission check. A preempted workload keeps its place; without priority sorting one that a borrower has
-    preempted comes after that one."""
+    failed admission check. A preempted workload keeps its place; without priority sorting, it is placed behind the
+    borrower that preempted it.
+    """
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is not None and workload.is_true(ConditionType.EVICTED):
         if evicted.reason == EvictionReason.ADMISSION_CHECK:

@@ -1,1 +1,3 @@
-"""Tries changes of a World and takes them back: what a change comes to, and what would start a waiting workload."""
+"""Tries changes of a World and undoes them: the effects of a change, and the changes that would start a waiting
+workload.
+"""

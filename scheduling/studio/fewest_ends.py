@@ -18,8 +18,9 @@ MAX_TRIALS = 400
 
 
 def fewest_ends(trials: Trials) -> Iterator[Remedy]:
-    """The fewest running workloads whose end starts the workload; among them those that lose the least work: seconds
-    since they got their quota, times their devices."""
+    """The fewest running workloads whose end starts the workload, and among these the ones that lose the least work:
+    seconds since they got their quota, times their devices.
+    """
     queue = trials.world.explain(trials.key).cluster_queue
     if trials.world.objects.cluster_queue(queue) is None:
         return
@@ -51,8 +52,9 @@ def _exact(trials: Trials, ranked: Sequence[str], lost: dict[str, float]) -> tup
 
 
 def _greedy(trials: Trials, ranked: Sequence[str]) -> tuple[str, ...] | None:
-    """End workloads in the order of the work lost until the workload starts, then leave out each that is not
-    needed, the one that loses most first. Halving finds the first number that starts it."""
+    """End workloads in the order of lost work until the workload starts, then leave out each one that is not needed,
+    beginning with the one that loses most. A binary search finds the first number that starts it.
+    """
     low, high = 0, len(ranked)
     if not trials.has_time() or not trials.starts([EndWorkload(key) for key in ranked]):
         return None

@@ -18,7 +18,9 @@ class Boundary(NamedTuple):
 
 
 def largest(does: Callable[[int], bool], low: int, beyond: int) -> Boundary | None:
-    """The largest amount from `low` on that does, where `beyond` is known not to; None if `low` does not either."""
+    """The largest sufficient amount from `low` on, if `beyond` is known to be insufficient; None if `low` is
+    insufficient, too.
+    """
     if low >= beyond or not does(low):
         return None
     found, monotone = _halve(does, low, beyond), True
@@ -29,7 +31,9 @@ def largest(does: Callable[[int], bool], low: int, beyond: int) -> Boundary | No
 
 
 def least(does: Callable[[int], bool], too_little: int, most: int) -> int | None:
-    """The least amount up to `most` that does, where `too_little` is known not to; None if `most` does not."""
+    """The least sufficient amount up to `most`, if `too_little` is known to be insufficient; None if `most` is
+    insufficient, too.
+    """
     if most <= too_little or not does(most):
         return None
     while most - too_little > 1:

@@ -16,7 +16,7 @@ from scheduling.studio.trials import Trials
 from scheduling.studio.world_changes import SetObject
 
 _MAX_DOUBLINGS = 6
-"""Workloads ahead may take what is added: the computed raise is doubled this often before it is given up."""
+"""Workloads ahead may take the added quota: the computed raise is doubled this often before giving up."""
 _QUOTA_RULES = (Rule.QUOTA, Rule.MAXIMUM_QUOTA)
 
 Amounts = dict[str, int]
@@ -60,8 +60,9 @@ class _Raises:
         self._spec: ClusterQueue | Cohort = spec if spec is not None else Cohort(name)
 
     def is_possible(self, asked: Mapping[str, int]) -> bool:
-        """Return whether the field is there to be raised. A cohort without quota of the flavor may get some; a limit
-        that is not set does not limit."""
+        """Return whether the field can be raised. A cohort without quota of the flavor can get some; an unset limit
+        does not limit.
+        """
         if self._field == "nominalQuota":
             return self._level > 0 or all(self._quota(resource) is not None for resource in asked)
         limits = [quota.borrowing_limit for quota in map(self._quota, asked) if quota is not None]
@@ -107,7 +108,7 @@ class _Raises:
         return None
 
     def _computed(self, resource: str, asked: int) -> int | None:
-        """The least raise with which the tree has room for the amount; None if no raise here makes room."""
+        """The least raise that makes room for the amount in the tree; None if no raise here does."""
         key = FlavorResource(self._flavor, resource)
         objects = self._trials.world.objects
 

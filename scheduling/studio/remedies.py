@@ -19,7 +19,7 @@ from scheduling.world import World
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """The remedies of one workload. None of them, with `complete`, means that nothing that was tried would start it.
+    """The remedies of one workload. If there are none and `complete` is set, none of the tried changes would start it.
 
     `starts_now`: the next cycles start it anyway. `trials` counts how often cycles were tried.
     """
@@ -38,10 +38,11 @@ def find_remedies(
     priorities: Mapping[str, int] | None = None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Remedies:
-    """Find what would start the workload at once. The World is unchanged afterwards. Raises KeyError if it is unknown.
+    """Find changes that would start the workload at once. The World is unchanged afterwards. Raises KeyError if it is
+    unknown.
 
-    `priorities` are the priority classes that its owner may use. When `go_on` returns False, the remedies that were
-    found until then are returned, and `complete` is False.
+    `priorities` are the priority classes that its owner may use. When `go_on` returns False, the remedies found so far
+    are returned, and `complete` is False.
     """
     state = world.explain(key).state
     waiting = world.workload(key)

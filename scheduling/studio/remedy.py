@@ -1,4 +1,4 @@
-"""One change that would start a waiting workload, and what else it does."""
+"""One change that would start a waiting workload, and its side effects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class RemedyKind(StrEnum):
     """The side that acts: the workload's owner, the owner of quota, or an operator."""
 
     LESS = "Less"
-    """The workload asks for less."""
+    """The workload requests less."""
     ELSEWHERE = "Elsewhere"
-    """It asks for another queue, flavor, topology or priority."""
+    """It selects another queue, flavor, topology or priority."""
     QUOTA = "Quota"
     OTHERS_END = "OthersEnd"
     MOVES = "Moves"

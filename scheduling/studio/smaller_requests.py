@@ -21,8 +21,8 @@ _CPU = "cpu"
 def smaller_requests(trials: Trials, workload: Workload) -> Iterator[Remedy]:
     """For each pod set the largest count, and per resource the largest request of one pod, that starts the workload.
 
-    One value is changed at a time. A resource that several containers of a pod ask for is left out: which of them
-    can do with less is not known here.
+    One value is changed at a time. A resource that several containers of a pod request is left out, because it is
+    unknown which of them can do with less.
     """
     for index, pod_set in enumerate(workload.pod_sets):
         if pod_set.count > 1:

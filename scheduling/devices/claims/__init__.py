@@ -1,1 +1,3 @@
-"""Dynamic resource allocation: what claims ask for, how much quota that is, and which devices a node has for them."""
+"""Dynamic resource allocation: the devices that claims request, the quota that they are charged, and the matching
+devices of a node.
+"""

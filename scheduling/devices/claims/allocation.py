@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
 
 @dataclass(slots=True)
 class _Wanted:
-    """One device that a claim asks for, and those that would do."""
+    """One device that a claim requests, and its candidates."""
 
     claim: int
     request: DeviceRequest

@@ -32,7 +32,7 @@ class CelError(ValueError):
 
 
 class CelTooCostly(CelError):
-    """An evaluation that took all its steps. Nothing within the expression makes good for it."""
+    """An evaluation that has used all its steps. No part of the expression can recover from it."""
 
 
 class Quantity(NamedTuple):
@@ -88,7 +88,7 @@ _SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9
 
 
 def semver(text: str) -> Semver:
-    """Raises CelError for what is not a semantic version."""
+    """Raises CelError if the text is not a semantic version."""
     match = _SEMVER.fullmatch(_short(text))
     if match is None:
         raise CelError(f'"{text}" is not a semantic version')
@@ -98,7 +98,7 @@ def semver(text: str) -> Semver:
 
 
 def quantity(text: str) -> Quantity:
-    """Raises CelError for what is not a quantity."""
+    """Raises CelError if the text is not a quantity."""
     try:
         return Quantity(parse_quantity(_short(text)))
     except InvalidQuantity as error:
@@ -113,7 +113,9 @@ class Meter:
 
 
 class Selector(Protocol):
-    """A compiled selector. Gives true or false for its variables, or raises CelError; the meter counts either way."""
+    """A compiled selector. Evaluates to true or false for its variables, or raises CelError; the meter counts either
+    way.
+    """
 
     def __call__(self, names: Names, meter: Meter | None = None, /) -> bool: ...
 
@@ -128,7 +130,9 @@ def compile_selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=256)
 def _compiled(expression: str) -> Selector | str:
-    """The function, or why there is none: that is kept too, as it is asked for with each device."""
+    """The function, or the reason why it does not compile: the reason is cached, too, because each device asks for
+    it.
+    """
     try:
         tree = parse(expression)
         parts, _ = extent(tree)
@@ -157,7 +161,7 @@ def _compiled(expression: str) -> Selector | str:
 
 
 _UNFORESEEN: Final = (RecursionError, ArithmeticError, ValueError, TypeError, AttributeError, LookupError, MemoryError)
-"""Errors that no known expression raises, and that must not end the scheduler's run if one does."""
+"""Errors that no known expression raises, but that must not end the scheduler's run if one does."""
 
 
 def _spend(names: Names, steps: int) -> None:
@@ -168,7 +172,9 @@ def _spend(names: Names, steps: int) -> None:
 
 
 def _spend_on(names: Names, value: Any) -> None:
-    """For looking at all of a value. A list that holds another twice is looked at as if it held two."""
+    """The steps for reading a whole value. A list that contains another one twice counts as if it contained two
+    lists.
+    """
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -285,7 +291,7 @@ def _binary(tree: Tree, known: frozenset[str]) -> Program:
 
 
 def _either(tree: Tree, known: frozenset[str]) -> Program:
-    """A side that decides alone makes the others' errors vanish, whichever comes first."""
+    """If one side decides on its own, errors of the other side are ignored, whichever comes first."""
     decides = tree[1] == "||"
     sides = [_program(each, known) for each in tree[2]]
 
@@ -439,7 +445,7 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
 
 
 def _cost(name: str, given: list[Any]) -> int:
-    """The steps of a function beside the part of the expression that it is."""
+    """The steps of a function in addition to those of its operands."""
     texts = [each for each in given if isinstance(each, str)]
     if name == "contains" and len(texts) == 2:
         # A search may restart at each character, and examine some of the text each time.
@@ -548,8 +554,8 @@ def _matches(text: str, pattern: str) -> bool:
 def _cost_of_match(text: str, pattern: str) -> int:
     """The most steps that Python may take for a pattern, which tries each way to divide the text among repetitions.
 
-    Groups are not repeated, and nothing is looked for that RE2 does not have; so the ways can be counted. Characters
-    beyond ASCII are left out: Python takes milliseconds to compile a range of them.
+    Groups cannot be repeated, and constructs that RE2 lacks are refused, so the ways can be counted. Characters beyond
+    ASCII are not counted: Python takes milliseconds to compile a range of them.
     """
     if _REPEATED_GROUP.search(_short(pattern)) or not pattern.isascii() or re.search(r"\\[uUN]", pattern):
         raise CelError(f'the pattern "{pattern}" repeats a group, or uses unsupported syntax')

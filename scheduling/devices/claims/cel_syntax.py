@@ -44,7 +44,7 @@ MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
 
 
 class CelSyntaxError(ValueError):
-    """The expression cannot be read. The message says where."""
+    """The expression cannot be parsed. The message has the position."""
 
 
 def parse(expression: str) -> Tree:
@@ -125,7 +125,7 @@ class _Reader:
         self._depth = 0
 
     def _takes(self, *signs: str) -> str:
-        """The next token if it is one of these signs or words, else nothing."""
+        """The next token if it is one of these signs or words; otherwise None."""
         kind, text, _ = self._tokens[self._at]
         if kind in ("sign", "word") and text in signs:
             self._at += 1

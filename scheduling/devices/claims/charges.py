@@ -36,7 +36,7 @@ _NATIVE: Final = re.compile(r"[^/]*|(?:.*\.)?kubernetes\.io/.*|requests\..*", re
 
 
 class ClaimRefusal(ValueError):
-    """Why the claims make a workload inadmissible, in Kueue's words."""
+    """The reason why the claims make a workload inadmissible, in Kueue's words."""
 
     @property
     def requeued_message(self) -> str:
@@ -45,7 +45,7 @@ class ClaimRefusal(ValueError):
 
 
 class ClaimsNotCounted(ClaimRefusal):
-    """The claims take more evaluations than their namespace may have now. `goes_on`: all that they lack is time."""
+    """The claims need more evaluations than their namespace may have now. `goes_on`: they only need more time."""
 
     def __init__(self, limit: EvaluationLimit) -> None:
         super().__init__(f"The workload's claims cannot be counted: {limit}")
@@ -280,7 +280,7 @@ class ClaimRules:
         return quota
 
     def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str, payer: str | None) -> int:
-        """The largest value of the counter among matching devices, for each device asked for."""
+        """The largest value of the counter among matching devices, for each requested device."""
         selectors = (source.selector, *self._selectors_of_class(request.device_class, path))
         matched = [
             device
@@ -439,7 +439,7 @@ def _kinds(specs: Sequence[ClaimSpec]) -> Counter[DeviceKind]:
 
 
 def _serving(classes: Any) -> dict[str, DeviceClass]:
-    """The class that serves each extended resource: the latest made, of those the first by name."""
+    """The DeviceClass that serves each extended resource: the newest, and among equally new ones the first by name."""
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name, reverse=True):
         before = found.get(each.extended_resource)

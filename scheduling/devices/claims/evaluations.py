@@ -1,8 +1,8 @@
-"""Evaluates selectors on published devices, within what each namespace may take.
+"""Evaluates selectors on published devices within a budget for each namespace.
 
-Tenants write selectors, and the leader evaluates them between two decisions. So a selector is evaluated once per
-device, for as long as the device stays as it is; each namespace has steps to spend, which come back with time, and so
-have all namespaces together; and a selector that takes too many steps over all devices is refused.
+Tenants write selectors, and the leader evaluates them between two decisions. So a selector is evaluated once per device
+until the device changes; each namespace has a budget of steps, which refills over time, and so have all namespaces
+together; and a selector that takes too many steps over all devices is refused.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MAX_MEAN_STEPS: Final = 1_000
 MIN_SELECTOR_STEPS: Final = 1_000_000
 """The steps of a selector in a cluster with few devices."""
 MAX_KINDS: Final = 16
-"""How many device kinds with selectors the workloads of one namespace may ask for at a time."""
+"""The number of device kinds with selectors that the workloads of one namespace may request at a time."""
 MAX_KEPT_RESULTS: Final = 1_000_000
 _CHARACTERS_PER_STEP: Final = 4
 
 
 class DeviceKind(NamedTuple):
-    """The devices that a request asks for."""
+    """The devices that a request selects."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class DeviceKind(NamedTuple):
 
 
 class EvaluationLimit(Exception):
-    """A selector is not evaluated, because that would take too much. `passes`: a later try may go further."""
+    """A selector is not evaluated, because that would cost too much. `passes`: a later attempt may get further."""
 
     passes = False
 
@@ -60,7 +60,7 @@ class StepsSpent(EvaluationLimit):
 
 
 class TooManyKinds(EvaluationLimit):
-    """The workloads of the namespace ask for too many different kinds of devices."""
+    """The workloads of the namespace request too many different kinds of devices."""
 
     passes = True
 
@@ -74,11 +74,11 @@ class _Results:
 
 
 class Evaluations:
-    """The results of selectors, and what namespaces have left to spend."""
+    """The results of selectors, and the remaining budgets of namespaces."""
 
     def __init__(self) -> None:
         self.count = 0
-        """How many evaluations were made."""
+        """The number of evaluations made."""
         self._look_again_at = MAX_KEPT_RESULTS
         self._devices: dict[DeviceId, PublishedDevice] = {}
         self._variables: dict[DeviceId, Mapping[str, Any]] = {}
@@ -89,7 +89,7 @@ class Evaluations:
         self._in_use: dict[str, Counter[DeviceKind]] = {}
 
     def advance(self, now: float) -> None:
-        """Give back steps for the time that has passed."""
+        """Refill the budgets for the time that has passed."""
         seconds, self._now = now - self._now, max(now, self._now)
         if seconds > 0:
             self._left_of_all = min(self._left_of_all + seconds * STEPS_OF_ALL_PER_SECOND, MAX_STEPS_OF_ALL)
@@ -97,8 +97,9 @@ class Evaluations:
             self._left = {name: steps for name, steps in left.items() if steps < MAX_NAMESPACE_STEPS}
 
     def snapshot(self) -> tuple[dict[str, float], float, float]:
-        """A copy of what is left to spend, and the time. Results stay known: they are the same whenever they are
-        evaluated."""
+        """A copy of the remaining budgets, and the time. Results are kept: they do not depend on when they are
+        evaluated.
+        """
         return dict(self._left), self._left_of_all, self._now
 
     def restore(self, values: tuple[dict[str, float], float, float]) -> None:
@@ -106,7 +107,7 @@ class Evaluations:
         self._left, self._left_of_all, self._now = values
 
     def set_devices(self, pools: Iterable[DevicePool]) -> None:
-        """Replace the devices. Results of those that select as before are kept."""
+        """Replace the devices. Results for unchanged devices are kept."""
         devices = {device.id: device for pool in pools for device in pool.devices}
         changed = {
             id_
@@ -129,12 +130,12 @@ class Evaluations:
     # -- kinds of devices that workloads ask for ---------------------------------------------------------------------
 
     def use(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
-        """A workload that asks for these kinds is known from now on."""
+        """Add a known workload that requests these kinds."""
         if kinds:
             self._in_use.setdefault(namespace, Counter()).update(kinds)
 
     def leave(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
-        """The same workload is not known any more."""
+        """Remove a known workload that requests these kinds."""
         if not kinds:
             return
         counts = self._in_use[namespace]
@@ -146,11 +147,11 @@ class Evaluations:
             del self._in_use[namespace]
 
     def used_kinds(self) -> set[DeviceKind]:
-        """The kinds with selectors that known workloads ask for."""
+        """The kinds with selectors that known workloads request."""
         return {kind for counts in self._in_use.values() for kind in counts}
 
     def check_number(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
-        """Raises TooManyKinds if its workloads may not ask for these kinds as well."""
+        """Raises TooManyKinds if the namespace's workloads may not request these kinds as well."""
         used = self._in_use.get(namespace, Counter())
         if any(kind not in used for kind in kinds) and len({*used, *kinds}) > MAX_KINDS:
             raise TooManyKinds(
@@ -164,7 +165,9 @@ class Evaluations:
         return sorted(namespaces, key=lambda name: (-self._left.get(name, MAX_NAMESPACE_STEPS), name))
 
     def spend(self, namespace: str | None, steps: int) -> None:
-        """Charge a namespace. None is the cluster's own, which pays nothing. Raises StepsSpent if nothing is left."""
+        """Charge a namespace's budget. None is the cluster itself, which is not charged. Raises StepsSpent if the
+        budget is used up.
+        """
         if namespace is None:
             return
         left = self._left.get(namespace, float(MAX_NAMESPACE_STEPS))
@@ -215,7 +218,7 @@ class Evaluations:
         return found
 
     def _forget_unused(self) -> None:
-        """Forget the results that no known workload needs, if there are many."""
+        """Drop results that no known workload needs, if there are many."""
         kept = sum(len(results.by_device) for results in self._results.values())
         if kept >= MAX_KEPT_RESULTS:
             used = {selector for kind in self.used_kinds() for selector in kind.selectors}

@@ -46,9 +46,9 @@ class PublishedDevice:
 
 @dataclass(frozen=True, slots=True)
 class DevicePool:
-    """The newest generation of a pool. Until all its slices are there it is incomplete, and not used.
+    """The newest generation of a pool. It is incomplete, and not used, until all its slices have been read.
 
-    `counters` are what its devices share: (counter set, counter) -> nano units.
+    `counters` are shared by its devices: (counter set, counter) -> nano units.
     """
 
     driver: str
@@ -83,10 +83,10 @@ class ClaimSpec:
 
 @dataclass(frozen=True, slots=True)
 class DeviceObjects:
-    """Everything of resource.k8s.io in a cluster that decides something.
+    """The objects of resource.k8s.io in a cluster that matter for decisions.
 
-    `templates` are the claim templates by `namespace/name`. `taken` are devices that claims hold whose pods the rules
-    did not place.
+    `templates` are the claim templates by `namespace/name`. `taken` are devices held by claims whose pods kueueweb did
+    not place.
     """
 
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)

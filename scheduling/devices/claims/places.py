@@ -1,9 +1,9 @@
-"""Counts per node how many devices of a kind can be taken at once, and what taking one kind costs the others.
+"""Counts per node how many devices of a kind can be taken at once, and how many devices of other kinds that costs.
 
-A kind is a device class with the selectors of a request. Each kind that a known workload asks for is a resource of
-the nodes, so that placing, preemption and fragmentation treat its devices as any other resource. Kinds may overlap: a
-device of one kind then also charges the other, with the most of its devices that it can keep away. For kinds within
-each other, and for separate ones, this is exact; for kinds that overlap in part it is careful.
+A kind is a device class with the selectors of a request. Each kind that a known workload requests is a resource of the
+nodes, so that placement, preemption and fragmentation treat its devices as any other resource. Kinds may overlap:
+taking a device of one kind then also charges the other kind, with the largest number of its devices that this could
+block. For nested and for separate kinds this is exact; for partly overlapping kinds it is conservative.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class DevicePlaces:
                 self._displaced[other][kind] = max(1, *(sizes[place] for place in shared))
 
     def displaced_by(self, kinds: Collection[DeviceKind]) -> set[str]:
-        """The resources of these kinds, and of those that share devices with them."""
+        """The resources of these kinds, and of kinds that share devices with them."""
         return {other.resource for kind in kinds for other in self._displaced.get(kind, ())}
 
     def _devices_of(self, kind: DeviceKind, namespace: str | None) -> dict[str, dict[Place, list[PublishedDevice]]]:
@@ -119,7 +119,7 @@ class DevicePlaces:
         }
 
     def taken(self, node: str) -> dict[str, int]:
-        """Return how many of these devices cannot be had, because claims of others hold them or what they share."""
+        """Return how many of these devices are unavailable, because other claims hold them or their shared counters."""
         held = self._objects.taken
         if not held:
             return {}
@@ -138,7 +138,8 @@ class DevicePlaces:
 
     def _most(self, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()) -> int:
         """Return how many of the devices of a place can be taken at once if the largest are taken first, because the
-        driver may choose those."""
+        driver may choose those.
+        """
         if place not in self._counters:
             return sum(device.id not in taken for device in devices)
         left = dict(self._counters[place])

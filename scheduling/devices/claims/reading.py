@@ -22,8 +22,9 @@ _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
 def as_v1(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of v1beta1, v1beta2 or v1 in the form of v1: in v1beta1 a device has its fields in `basic`, and a
-    request has those of `exactly` itself."""
+    """An object of v1beta1, v1beta2 or v1 in the form of v1: in v1beta1, a device has its fields in `basic`, and a
+    request directly has the fields of `exactly`.
+    """
     found = {**manifest, "apiVersion": "resource.k8s.io/v1"}
     if manifest.get("apiVersion") != "resource.k8s.io/v1beta1":
         return found

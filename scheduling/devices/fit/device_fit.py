@@ -178,7 +178,7 @@ class DeviceFit:
 
     @property
     def slots(self) -> int:
-        """The slots that the request takes of a device."""
+        """The slots that the request takes on a device."""
         return self.request.slots
 
     @property

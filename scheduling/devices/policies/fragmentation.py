@@ -1,8 +1,8 @@
-"""Fragmentation of devices: how much of what is idle a typical pod could not use, after FGD (USENIX ATC '23).
+"""Fragmentation of devices: how much idle capacity a typical pod cannot use, after FGD (USENIX ATC '23).
 
 Unit: thousandths of a device (milli). The idle part of a device is its free share of memory. For one typical pod, a
-node's fragment is its whole idle part if the pod does not fit the node (too little cpu, too few devices that can
-serve it, no device of its type, or a pod without devices), else the idle part of the devices that cannot serve the
+node's fragment is its whole idle part if the pod does not fit the node (too little cpu, too few devices that can serve
+it, no device of its type, or a pod without devices); otherwise it is the idle part of the devices that cannot serve the
 pod. A node's fragmentation is the mean over typical pods, weighted by their frequency.
 """
 

@@ -1,8 +1,8 @@
-"""From a pod's resource limits and annotations to what it asks of devices, as HAMi's webhook and parser do it.
+"""Translates a pod's resource limits and annotations into device requests, as HAMi's webhook and parser do.
 
 The webhook completes the limits first (a missing count, the cores of a whole device); the parser then reads limits, or
-requests where a limit is missing. What HAMi would refuse or silently ignore is reported as a problem, so that a caller
-can refuse it with a message.
+requests where a limit is missing. Values that HAMi would refuse or silently ignore are reported as problems, so that a
+caller can refuse them with a message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Keeps the answers for whole workloads while no node that they depend on changes.
+"""Caches the answers for whole workloads until a node that they depend on changes.
 
 A cycle asks several times about a workload: for each flavor, for its assignment, and before it is admitted. Equal
-workloads of other ClusterQueues and of later cycles ask the same again. An answer depends on the nodes that the pods
-select and on nothing else, so it holds until something is reserved or released on one of them.
+workloads of other ClusterQueues and of later cycles need the same answers. An answer depends only on the nodes that the
+pods select, so it is valid until something is reserved or released on one of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeptAnswers:
         self._kept: dict[Hashable, _Kept] = {}
 
     def clear(self) -> None:
-        """Drop all answers, because something other than what nodes hold changed."""
+        """Drop all answers, because something besides the reservations changed."""
         self._kept.clear()
 
     def note(self, row: int) -> None:

@@ -1,4 +1,6 @@
-"""Which nodes may take a pod, whatever is free: labels, selector, affinity, taints, readiness, cordon."""
+"""Finds the nodes that may take a pod, regardless of free capacity: labels, selector, affinity, taints, readiness,
+cordon.
+"""
 
 from __future__ import annotations
 

@@ -296,7 +296,9 @@ class Fleet:
         return Placement(tuple(placed))
 
     def room(self, pod_set: PodSetToPlace, *, without: Collection[str] = ()) -> dict[str, int]:
-        """Node name -> how many pods of a pod set without devices it takes. Nodes that take none are left out."""
+        """Node name -> the number of pods of a pod set without devices that it can take. Nodes that can take none are
+        left out.
+        """
         with self._without(without):
             return self._search(pod_set).room()
 

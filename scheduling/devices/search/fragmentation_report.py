@@ -1,4 +1,6 @@
-"""Fragmentation figures: what is idle, how much of it no typical pod could use, and the largest request that fits."""
+"""Fragmentation figures: idle capacity, the part of it that no typical pod can use, and the largest request that
+fits.
+"""
 
 from __future__ import annotations
 

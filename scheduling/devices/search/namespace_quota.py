@@ -60,7 +60,7 @@ class NamespaceQuotas:
 
     @property
     def quotas(self) -> Iterable[NamespaceQuota]:
-        """Every quota that is known."""
+        """All known quotas."""
         return [quota for quotas in self._quotas.values() for quota in quotas.values()]
 
     def limits(self, namespace: str) -> bool:

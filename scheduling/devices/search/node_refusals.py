@@ -76,7 +76,9 @@ def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> 
 
 
 def _mig_remedy(table: DeviceTable, resource: str) -> str:
-    """How to ask for a MIG instance that no node states as a resource, where HAMi makes such instances."""
+    """A hint: request the MIG instance through HAMi, if no node advertises it as a resource and HAMi creates such
+    instances.
+    """
     if not table.has_mig.any() or _MIG_RESOURCE not in resource:
         return ""
     wanted = resource.partition(_MIG_RESOURCE)[2]

@@ -287,8 +287,9 @@ def refusal(
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The position in a workload where the search stopped: the replica, how many pods were placed, how many there
-    are, and what the placed ones would use."""
+    """The position in a workload where the search stopped: the replica, the numbers of placed and of all pods, and the
+    usage of the placed ones.
+    """
 
     replica: int
     placed: int

@@ -132,7 +132,7 @@ class PodSetSearch:
         return cache
 
     def places(self) -> Iterator[list[PodPlacement]]:
-        """Places for the pods until one has none. The caller reserves what it got before it asks for more."""
+        """Places for the pods until one has none. The caller reserves each place before it asks for the next."""
         first, count = self._pod_set.first_replica, self._pod_set.count
         if self._pod_set.by_room:
             yield self._fill(first, count)
@@ -168,7 +168,9 @@ class PodSetSearch:
         return allowed
 
     def room(self) -> dict[str, int]:
-        """Node name -> how many of these pods (without devices) it takes. Nodes that take none are left out."""
+        """Node name -> the number of these pods (without devices) that it can take. Nodes that can take none are left
+        out.
+        """
         self._look_again()
         nodes, room = self._table.nodes, self._cache.room
         return {nodes[row].name: int(room[row]) for row in np.flatnonzero(room).tolist()}
@@ -220,7 +222,7 @@ class PodSetSearch:
             self._cache.fitting[rows] = self._scan(rows)
 
     def _scan(self, rows: Integers) -> Booleans:
-        """Which nodes may take the pod. False is always right; True is seldom wrong."""
+        """Tells which nodes may take the pod. False is always right; True is seldom wrong."""
         if self._pod_set.by_room:
             room = np.where(self._cache.usable[rows], self._table.pods_per_row(self._requests, rows), 0)
             self._cache.room[rows] = room

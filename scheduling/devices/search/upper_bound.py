@@ -25,7 +25,7 @@ MOST = 1_000_000
 def most_pods(
     table: DeviceTable, vendors: Mapping[str, DeviceVendor], pod: PodDeviceRequest, *, mutex: bool = False
 ) -> dict[str, int]:
-    """Node name -> an upper bound of such pods beside present usage. `mutex`: one slice per device."""
+    """Node name -> an upper bound of such pods in addition to present usage. `mutex`: one slice per device."""
     bound: Integers = np.full(len(table.nodes), MOST, dtype=np.int64)
     for containers in (pod.containers, *((init,) for init in pod.init_containers)):
         for request, devices in _devices_per_pod(containers).items():

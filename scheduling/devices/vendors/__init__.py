@@ -1,5 +1,6 @@
-"""Rules of single vendors that differ from the common fit, one file per vendor. What can be expressed as data is in
-the vendor's row."""
+"""Rules of single vendors that differ from the common fit, one file per vendor. Differences that can be expressed as
+data are in the vendor's row.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class XpuFit(DeviceFit):
         return 0
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
-        """Count the slice. For whole devices, HAMi's later containers only see that they are taken."""
+        """Count the slice. For whole devices, HAMi's later containers see only that they are taken."""
         state.used_slots += part.slots
 
 
