@@ -1,4 +1,4 @@
-"""Celery tasks. Each may be started twice, late or not at all, because what it does follows from rows."""
+"""Celery tasks. Each may be started twice, late or not at all, because its work follows from rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ leadership = Leadership()
 
 @celeryd_after_setup.connect
 def stand_by(sender: str, instance: Any, **_: Any) -> None:
-    """A scheduler worker consumes no tasks before it leads: it waits here until the previous leader is gone."""
+    """A scheduler worker consumes no tasks before it leads: it waits here until the previous leader has ended."""
     cluster = scheduled_cluster(instance.app.amqp.queues.consume_from)
     if cluster is not None:
         if cluster and cluster not in settings.OWN_SCHEDULERS:
@@ -90,10 +90,10 @@ def step_down(**_: Any) -> None:
 
 @shared_task(name=SCHEDULE_TASK)
 def run_cycles(cluster: str | None = None) -> None:
-    """Schedule the cluster that a wake-up names, or all that this process leads, until nothing more happens or a second
-    is over. One that another scheduler runs is followed and shown.
+    """Schedule the cluster that a wake-up names, or all clusters that this process leads, until nothing more happens or
+    a second is over. A cluster that another scheduler runs is followed and shown.
 
-    A worker that lost its lease exits: its state is void, and the new leader has loaded everything.
+    A worker that lost its lease exits: its state is outdated, and the new leader has loaded everything.
     """
     try:
         if not leadership.acquire():
@@ -221,7 +221,7 @@ runs_while(
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Sample what devices and containers use; one worker at a time."""
+    """Sample the use of devices and containers; one worker at a time."""
     with alone(Work.TELEMETRY) as mine:
         if mine:
             sample_clusters(list(Cluster.objects.exclude(telemetry_urls=[])), timezone.now())
@@ -229,7 +229,7 @@ def sample_telemetry() -> None:
 
 @shared_task(name="scheduler.tasks.roll_up_telemetry")
 def roll_up_telemetry() -> None:
-    """Roll samples up to means and peaks, and delete old ones."""
+    """Aggregate samples to means and peaks, and delete old ones."""
     telemetry.roll_up_telemetry(timezone.now())
 
 

@@ -383,7 +383,7 @@ class World:
             self._tracker.track(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
-        """Add or replace a LocalQueue. Its waiting workloads are queued; those of a stopped LocalQueue are dequeued."""
+        """Add or replace a LocalQueue. Its pending workloads are queued; those of a stopped LocalQueue are dequeued."""
         self._note_structure()
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
@@ -616,7 +616,7 @@ class World:
 
     @property
     def objects(self) -> KnownObjects:
-        """The specs of the objects, and the holders of quota, as they are now."""
+        """The present specs of the objects, and the holders of quota."""
         self._hierarchy.rebuild()
         return KnownObjects(self._state)
 

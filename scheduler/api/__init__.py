@@ -1,1 +1,1 @@
-"""The scheduler over REST: what it decided, the numbers it shows, and manifests in and out."""
+"""The scheduler over REST: its decisions, its numbers, and manifests in and out."""

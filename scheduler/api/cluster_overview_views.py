@@ -1,4 +1,4 @@
-"""One line a cluster: who decides there, whether it is well, who waits, and what is short."""
+"""One entry per cluster: its leader, its health, its pending workloads, and its scarcest resource."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduler.live.published import leads
 from scheduler.models import Lease
 
 PUSH_LAG_SECONDS: Final = 60.0
-"""The sweep tells a cluster within seconds; one that has not heard for longer is behind."""
+"""A sweep pushes within seconds; a decision that is older than this is late."""
 
 PROBLEMS: Final = {
     "NoScheduler": "No scheduler leads: nothing is decided.",
@@ -36,7 +36,7 @@ PROBLEMS: Final = {
     "PushLags": "Decisions have been waiting for more than a minute to be written to the cluster.",
     "PushRefused": "The cluster refuses decisions; the workloads say why.",
 }
-"""Reason -> what it means. Stable words; the page says them in its reader's language."""
+"""Reason -> its meaning. The reasons are stable; the page translates them."""
 
 
 class ScarcestSerializer(serializers.Serializer[Any]):

@@ -39,7 +39,7 @@ _UNPUSHED: Final = """
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTotals:
-    """The workloads of a cluster that have not ended, as far as the user may see them."""
+    """The unfinished workloads of a cluster that the user may see."""
 
     totals: Counter[str]
     """pending, held (back by their users), reserving, and of these admitted."""
@@ -81,7 +81,7 @@ def device_totals(cluster_ids: Sequence[int]) -> dict[int, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class PushState:
-    """How far behind the cluster is with what was decided."""
+    """How many decisions have not been pushed to the cluster, and since when."""
 
     unpushed: int = 0
     refused: int = 0
@@ -89,7 +89,7 @@ class PushState:
 
 
 def push_states(cluster_ids: Sequence[int]) -> dict[int, PushState]:
-    """By cluster; without those that have heard of everything."""
+    """By cluster; clusters without unpushed decisions are left out."""
     with connection.cursor() as cursor:
         cursor.execute(_UNPUSHED, [list(cluster_ids)])
         return {pk: PushState(*values) for pk, *values in cursor.fetchall()}
@@ -106,9 +106,9 @@ class Scarcest:
 
 
 def scarcest_of(reach: Reach) -> dict[int, Scarcest]:
-    """By cluster, among the quotas that the user may see; without clusters that have none.
+    """By cluster, among the quotas that the user may see; clusters without quotas are left out.
 
-    Of two that are as scarce the first by name. What has no quota cannot be scarce, whatever it holds.
+    Of two equally scarce quotas, the first by name. Amounts without a quota cannot be scarce.
     """
     numbers = numbers_of(reach.clusters)
     visible = visibilities_of(reach)

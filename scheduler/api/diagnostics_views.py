@@ -1,4 +1,4 @@
-"""How the scheduler of a cluster is doing: who leads, how long it takes, what waits for whom, and what is refused."""
+"""The state of a cluster's scheduler: its leader, the duration of its cycles, pending work, and refused decisions."""
 
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from scheduler.models import Lease, SchedulingCycle
 
 WINDOW_SECONDS: Final = 3600
 MOST_CYCLES: Final = 10_000
-"""No more of the newest cycles are looked at."""
+"""The statistics use at most this many of the newest cycles."""
 
 _CYCLES: Final = """
     SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY duration_seconds),

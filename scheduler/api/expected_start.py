@@ -1,7 +1,7 @@
-"""When a waiting workload may start: an estimate from how fast its ClusterQueue has admitted lately.
+"""Estimates when a waiting workload may start, from the recent admissions of its ClusterQueue. The estimate does not
+know how long running workloads will last or which workloads will be submitted meanwhile.
 
-It knows neither how long the running workloads will last nor who will be submitted meanwhile. That is why it carries
-its basis with it, and says nothing rather than something that nothing speaks for.
+So it carries its basis, and is left out rather than given without one.
 """
 
 from dataclasses import dataclass
@@ -36,19 +36,19 @@ class NoEstimate(StrEnum):
     """Why there is no estimate."""
 
     HOLDS_QUOTA = "HoldsQuota"
-    """It waits for nothing: it holds its quota, or has finished."""
+    """It does not wait: it holds its quota, or has finished."""
     NOT_QUEUED = "NotQueued"
     """It is held, or its queue is stopped or missing."""
     CANNOT_START = "CannotStart"
-    """It asks for what it could never have."""
+    """It requests more than it can ever have."""
     DECIDED_ELSEWHERE = "DecidedElsewhere"
-    """Another scheduler runs the cluster; what it admits, and in which order, is not ours to foretell."""
+    """Another scheduler runs the cluster; kueueweb cannot predict its admissions."""
     NOTHING_ADMITTED = "NothingAdmitted"
-    """No pace can be taken from an hour in which its ClusterQueue admitted nothing."""
+    """Its ClusterQueue admitted no workload in the last hour, so there is no rate."""
     NO_PLACE = "NoPlace"
     """Its quota is free, but its pods have no place on nodes; smaller workloads are admitted meanwhile."""
     OVERTAKEN = "Overtaken"
-    """Its ClusterQueue admitted workloads that were queued later: its place in the queue foretells nothing."""
+    """Its ClusterQueue admitted workloads that were queued later: its place in the queue predicts nothing."""
 
 
 _SENTENCES: Final = {
@@ -70,7 +70,7 @@ _SILENT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStart:
-    """An estimate, or why there is none. `admitted` and `overtaken_by` are None where nothing was counted."""
+    """An estimate, or the reason why there is none. `admitted` and `overtaken_by` are None if nothing was counted."""
 
     at: datetime | None
     seconds: int | None
@@ -93,8 +93,9 @@ class _Admissions:
 
 
 def expected_start(cluster: Cluster, found: Explanation, queued_at: datetime, now: datetime) -> ExpectedStart:
-    """When the workload of this explanation may start, by the pace of its ClusterQueue in the last hour, or since it
-    was made where that is less."""
+    """When the workload of this explanation may start, by the rate of its ClusterQueue in the last hour, or since the
+    workload was created if that is shorter.
+    """
     ahead = max(0, found.position - 1)
     if found.state in _SILENT:
         return _none(_SILENT[found.state], None, ahead)

@@ -1,4 +1,4 @@
-"""Why a workload waits, as data; names of others are told to those who may see them."""
+"""Why a workload waits, as data. Names of other objects are shown only to users who may see them."""
 
 import time
 from collections.abc import Iterable

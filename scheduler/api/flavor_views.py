@@ -1,4 +1,4 @@
-"""ResourceFlavors over REST, with what their nodes have beside what quota promises of them."""
+"""ResourceFlavors over REST, with the capacity of their nodes and the quotas in them."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class _ResourceFlavors(KindView):
     serializer_class = ResourceFlavorSerializer
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """With what their nodes have."""
+        """Add the capacity of the flavors' nodes."""
         clusters = self.reach.clusters
         found, following = capacities_of(clusters, rows), followers_of(clusters)
         return [

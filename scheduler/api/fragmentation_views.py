@@ -1,4 +1,4 @@
-"""How fragmented the devices are, and which moves would let a workload in. Advice: nothing is changed."""
+"""The fragmentation of devices, and moves that would let a workload start. This is advice: nothing is changed."""
 
 import time
 from collections.abc import Mapping

@@ -78,7 +78,7 @@ def cohort_statuses(cluster: Cluster, rows: Sequence[Cohort]) -> list[Status]:
 
 
 def _whole_share(share: float | str) -> int:
-    """The share as Kueue's API takes it: rounded up."""
+    """The share in the form of Kueue's API: rounded up."""
     return _INFINITE_SHARE if share == "Infinity" else math.ceil(float(share))
 
 

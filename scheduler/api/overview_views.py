@@ -1,4 +1,4 @@
-"""The first page: is the scheduler alive, how much is there, and why does what waits wait?"""
+"""The overview page: whether the scheduler is alive, the totals, and why pending workloads wait."""
 
 import time
 from typing import Any, Final
@@ -178,6 +178,6 @@ class OverviewView(ClusterView):
         }
 
     def _other_kueueweb(self) -> str:
-        """Its name is for those who may see everything."""
+        """Only users who may see everything see its name."""
         holder = self.cluster.lease_holder
         return holder if self.access.sees_everything or not holder else "another installation"

@@ -41,8 +41,9 @@ _COUNTS: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Entries by name, as the live stream has them. `source` is `live`, or `rows` while no scheduler leads; `time` is
-    when they were taken."""
+    """Entries by name, as in the live stream. `source` is `live`, or `rows` while no scheduler leads; `time` is when
+    they were taken.
+    """
 
     source: str
     time: datetime | str
@@ -71,8 +72,9 @@ _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
     "cohort": lambda world, cohort: world.set_cohort(replace(cohort, sharing_policy=None)),
     "clusterqueue": World.set_cluster_queue,
 }
-"""How a World takes each kind, in the order in which it takes them. What a sharing policy gives follows from all that
-waits, which this World does not know."""
+"""How a World loads each kind, in this order. Deserved quotas of sharing policies depend on all pending workloads,
+which this World does not know.
+"""
 
 
 def _computed(clusters: Sequence[Cluster]) -> dict[int, Numbers]:

@@ -70,7 +70,7 @@ class _ClusterQueues(KindView):
     serializer_class = ClusterQueueStatusSerializer
 
     def visible(self) -> QuerySet[Any]:
-        """All of them, or those that the user's LocalQueues lead to."""
+        """All of them, or those behind the user's LocalQueues."""
         seen = {pk: visibility.cluster_queues for pk, visibility in visibilities_of(self.reach).items()}
         return self.get_queryset().filter(self.reach.rows("name", seen))
 
@@ -147,7 +147,7 @@ class _LocalQueues(KindView):
         )
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """With whether each leads anywhere, and what its workloads hold."""
+        """Add to each its status and its workloads' usage."""
         numbers = numbers_of(self.reach.clusters)
         held = held_in([row.pk for row in self.reach.clusters], (row.cluster_queue_name for row in rows))
         counts = self._counts({row.namespace for row in rows})

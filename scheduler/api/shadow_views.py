@@ -1,4 +1,4 @@
-"""Mode shadow: how our decisions compare with those of the scheduler that runs the cluster."""
+"""Mode shadow: compares kueueweb's decisions with those of the scheduler that runs the cluster."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ _COUNTS: Final = (
 _FIELDS: Final = ("id", "cluster_id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
 _MAX_HOURS: Final = 24 * 31
 _HOURLY_FROM: Final = 6
-"""Hours from which on a point stands for an hour, not a minute."""
+"""From this many hours on, a point stands for an hour instead of a minute."""
 
 
 class ShadowCountsSerializer(serializers.Serializer[Any]):

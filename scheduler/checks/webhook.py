@@ -91,11 +91,11 @@ class Question:
 
 
 def ask_pending(cluster: Cluster, now: float | None = None) -> int:
-    """Ask every webhook check that is due; returns how many answered.
+    """Call every webhook check that is due; return the number of answers.
 
     A check whose URL does not answer backs off as a whole. Otherwise each workload would take a full timeout, and
-    checks with other URLs would wait for all of them. After `_RUN_SECONDS` no more are asked: who was asked longest ago
-    comes first the next time.
+    checks with other URLs would wait for all of them. After `_RUN_SECONDS`, no more are called; the next run begins
+    with the workload that was called longest ago.
     """
     now = time.time() if now is None else now
     answered, silent = 0, set[int]()
@@ -141,7 +141,7 @@ def _is_due(key: str, now: float) -> bool:
 
 
 def _turn(key: str) -> float:
-    """From when on it may be asked; 0 for what never was."""
+    """The time from which on it may be called; 0 if it never was."""
     attempt = cache.get(key)
     return 0.0 if attempt is None else float(attempt["at"])
 

@@ -1,1 +1,1 @@
-"""Periodic work beside the cycle: retention, partitions, telemetry."""
+"""Periodic work besides the cycles: retention, partitions, telemetry."""

@@ -1,4 +1,4 @@
-"""Forgets who managed the fields of objects that are gone."""
+"""Deletes the field managers of deleted objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AT_ONCE: Final = 1_000
 
 
 def forget_lost_managers(now: datetime) -> None:
-    """Delete the rows whose object has gone by another road than Kubernetes' wire format."""
+    """Delete the rows of objects that were not deleted through Kubernetes' wire format."""
     last = 0
     while rows := list(ManagedFields.objects.filter(pk__gt=last, applied_at__lt=now - _AGE).order_by("pk")[:_AT_ONCE]):
         last = rows[-1].pk

@@ -1,4 +1,4 @@
-"""Merges the rows in which counters and histograms are counted, and forgets the counts of queues that are gone."""
+"""Merges the rows in which counters and histograms are counted, and deletes the counts of deleted queues."""
 
 from __future__ import annotations
 

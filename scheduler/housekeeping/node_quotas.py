@@ -1,7 +1,7 @@
 """Computes the quotas that follow the nodes of their flavor.
 
-The result is written to the row of the quota, as an edit is: the rules, pages and manifests know nothing of nodes, and
-the audit has each change. While no node of the cluster is known, quotas stay as they are.
+The result is written to the quota's row like an edit: rules, pages and manifests do not depend on nodes, and the audit
+has each change. While no node of the cluster is known, quotas stay unchanged.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def follow_nodes(cluster: Cluster) -> int:
 
 
 def _followers(model: Any, cluster: Cluster) -> Any:
-    """Locked, so that an edit of the same object comes before or after, and in the order of all who lock them."""
+    """Lock the rows in the common order, so that an edit of the same object comes before or after."""
     return model.objects.filter(cluster=cluster).exclude(node_quotas=[]).order_by("pk").select_for_update(no_key=True)
 
 

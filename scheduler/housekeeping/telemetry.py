@@ -1,4 +1,4 @@
-"""Reads the metrics endpoints of a cluster: what devices and containers use."""
+"""Reads the metrics endpoints of a cluster: the use of devices and containers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class ScrapeFailed(Exception):
-    """An endpoint gave nothing readable. The message says what happened."""
+    """An endpoint returned nothing readable. The message has the cause."""
 
 
 def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:

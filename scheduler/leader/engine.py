@@ -103,7 +103,8 @@ class Engine:
         progress: Callable[[], object] = lambda: None,
     ) -> None:
         """`aside` are the keys of workloads that are left out (see `scheduler.leader.recovery`). `progress` is called
-        after each batch, or look that found nothing."""
+        after each batch, and after each look that found nothing.
+        """
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
         self.epoch = begin_epoch(cluster.pk, holder)
@@ -199,7 +200,7 @@ class Engine:
         return True
 
     def concerned(self) -> dict[str, int]:
-        """The workloads of the present batch, key -> row id: those that changed, take steps or are decided on."""
+        """The workloads of the present batch, key -> row id: those that changed, take steps or are decided."""
         touched = self._builder.touched if self._builder is not None else ()
         return self._known({*self._concerned, *touched})
 
@@ -211,7 +212,7 @@ class Engine:
         return {key: self.rows.workloads[key].id for key in keys if key in self.rows.workloads}
 
     def readmit(self, workloads: Mapping[str, int]) -> None:
-        """Take in workloads that were left out, key -> row id, as their rows are now."""
+        """Add workloads that were left out, key -> row id, with their present rows."""
         self.rows.readmit(workloads, self._clock())
         self._settled = False
 
@@ -252,7 +253,7 @@ class Engine:
         return builder
 
     def _catch_up(self, changes: Changes, now: float) -> None:
-        """Tell the World what changed. Repeating this does no harm, because rows are read as they are now."""
+        """Apply the changed rows to the World. Repeating this does no harm, because the present rows are read."""
         self._generation = changes.configuration_generation
         if not changes:
             return
@@ -329,7 +330,7 @@ class Engine:
             request_push(self.cluster_name)
 
     def _finish_cancelled(self, builder: BatchBuilder) -> None:
-        """Finish cancelled workloads that hold nothing any more: their pods have stopped, or never ran."""
+        """Finish cancelled workloads that no longer hold anything: their pods have stopped, or never ran."""
         stopped = [
             (write.workload.namespace, write.workload.name)
             for write in builder.writes

@@ -92,7 +92,7 @@ def _workloads(cluster: Cluster, workloads: Collection[int]) -> list[Workload]:
 
 
 def _foreign_pods(node: Node) -> Iterator[dict[str, Any]]:
-    """Pods that stand for those of others on a node; the first takes all that they take."""
+    """Pods that represent all other pods on a node; the first takes all of their resources."""
     amounts = dict(node.foreign_usage)
     for number in range(max(amounts.pop(PODS, 0), bool(amounts))):
         resources = {"requests": format_amounts(amounts)} if number == 0 else {}

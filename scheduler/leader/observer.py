@@ -1,6 +1,7 @@
 """The World of a cluster that another scheduler runs: kept in step with its rows and shown, never decided on.
 
-What the other scheduler did is read off its workloads as they change, and goes into the log of decisions as ours would.
+The other scheduler's decisions are derived from the changes of its workloads and written to the decision log like
+kueueweb's own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HOUSEKEEPING_SECONDS = 2.0
 
 
 class Observer(Engine):
-    """Follows one cluster, for as long as this process leads."""
+    """Follows one cluster for as long as this process leads."""
 
     _shadow: ShadowFollower | None = None
 

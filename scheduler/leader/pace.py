@@ -1,7 +1,7 @@
-"""Chooses how much the engine takes in and decides per batch.
+"""Chooses how much the engine reads and decides per batch.
 
-A long batch has less overhead but delays all changes that arrive meanwhile. So batches are long while changes come
-from one tenant alone, and short for some time after a second tenant was seen.
+A long batch has less overhead but delays all changes that arrive meanwhile. So batches are long while all changes come
+from one tenant, and short for some time after a second tenant was seen.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Recovery:
         self._waiting: list[Group] = []
         """Groups that are left out and will be tried, the last one first."""
         self._trial: Group | None = None
-        """The group that came back last, empty where all are left out; None while no search goes on."""
+        """The group that was added back last, empty while all are left out; None without a search."""
         self._all_left_out = False
         self._aside: dict[str, _SetAside] = {}
 
@@ -85,7 +85,7 @@ class Recovery:
         return self._engine
 
     def drop(self) -> None:
-        """Load everything anew in the next run."""
+        """Load everything again in the next run."""
         self._engine = None
 
     def run(self) -> bool:
@@ -136,7 +136,7 @@ class Recovery:
         return {*self._aside, *(key for group in self._waiting for key in group)}
 
     def _try_again(self, engine: Engine) -> None:
-        """Let workloads whose time is over come back, one by one."""
+        """Add back workloads whose time is over, one by one."""
         now = self._clock()
         for key in [key for key, found in self._aside.items() if found.until <= now]:
             if self._trial is None:
@@ -145,7 +145,7 @@ class Recovery:
                 self._waiting.append({key: self._aside[key].id})
 
     def _went_well(self, engine: Engine) -> bool:
-        """Let the next group come back; whether there was one."""
+        """Add back the next group; return whether there was one."""
         self._failures = 0
         for key in self._trial or ():
             self._aside.pop(key, None)
@@ -158,7 +158,7 @@ class Recovery:
         return True
 
     def _failed(self, engine: Engine, error: Exception) -> None:
-        """Decide what the next engine leaves out."""
+        """Decide which workloads the next engine leaves out."""
         now = self._clock()
         again = now - self._failed_at < AGAIN_SECONDS
         self._failed_at = now

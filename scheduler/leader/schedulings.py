@@ -62,7 +62,7 @@ class Schedulings:
         return not self._failing or not self._failing.issuperset(self._recoveries)
 
     def drop(self) -> None:
-        """Load everything anew in the next runs."""
+        """Load everything again in the next runs."""
         for recovery in self._recoveries.values():
             recovery.drop()
 

@@ -1,4 +1,6 @@
-"""Mode shadow: each decision of the other scheduler is asked of our rules, in the order in which they were made."""
+"""Mode shadow: evaluates kueueweb's rules at each decision of the other scheduler, in the order in which they were
+made.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,16 @@ from scheduling.simulator.workload_manifest import read_workload
 from scheduling.world import World
 
 _MAX_SECONDS: Final = 1.0
-"""Our cycles take no longer: other clusters wait for this process. A question takes no longer either."""
+"""The maximum duration of kueueweb's cycles and of one comparison: other clusters wait for this process."""
 _REST_SECONDS: Final = 1.0
-"""How often a cluster in which nothing happens is asked for decisions that it does not make."""
+"""How often an idle cluster is checked for decisions that the other scheduler does not make."""
 _BATCH: Final = 500
 
 
 class ShadowFollower:
-    """Our own World, which follows the other scheduler change by change.
+    """kueueweb's own World, which follows the other scheduler change by change.
 
-    Make it where the rows say how the cluster is: what has changed since then is in `MirroredChange`.
+    Create it while the rows match the cluster: later changes are in `MirroredChange`.
     """
 
     def __init__(self, cluster: Cluster, now: float, steady: Callable[[], float] = time.monotonic) -> None:
@@ -70,7 +72,7 @@ class ShadowFollower:
         self._placed.update(dict.fromkeys(workloads))
 
     def follow(self, mirrored: World, now: float) -> list[Comparison]:
-        """Ask what has been decided since, store how it compares, and return that."""
+        """Compare the decisions made since, store the results, and return them."""
         end = self._steady() + _MAX_SECONDS
         before = self._shadow.unfinished
         found: list[Comparison] = []
@@ -96,14 +98,14 @@ class ShadowFollower:
         return found
 
     def forget(self) -> None:
-        """Forget the changes that were heard."""
+        """Delete the changes that have been read."""
         self._changes().filter(id__lte=self._read).delete()
 
     def _changes(self) -> Any:
         return MirroredChange.objects.filter(cluster_id=self._cluster_id)
 
     def _workload(self, key: str, manifest: Mapping[str, Any] | None) -> Workload | None:
-        """Read a workload from its object; the places of its pods are known from the rows alone."""
+        """Read a workload from its object; only the rows have the places of its pods."""
         if manifest is None:
             return None
         read = self._world.configuration.features.counted(read_workload(manifest))

@@ -28,7 +28,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> set[str]:
-        """The workloads whose deadline has come."""
+        """The workloads whose deadline has passed."""
         self._forget_old()
         due: dict[str, float] = {}
         while self._heap and self._heap[0][0] <= now:

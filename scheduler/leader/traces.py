@@ -1,4 +1,4 @@
-"""The leader's steps in the trace of a submission: it was taken in, and it was decided."""
+"""The leader's steps in the trace of a submission: it was read, and it was decided."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduling.model.vocabulary import DecisionKind
 
 
 class DecisionTraces:
-    """Records the steps of workloads whose submission is traced; where no trace goes anywhere, it does nothing."""
+    """Records the steps of workloads whose submission is traced; does nothing if no traces are sent."""
 
     def __init__(self, cluster_id: int) -> None:
         self._cluster_id = cluster_id
         self._taken_in: dict[int, datetime] = {}
-        """Since when each workload that waits is known: the id of its row -> the time."""
+        """When each pending workload was first read: row id -> time."""
 
     def took_in(self, ids: Collection[int], at: float) -> None:
         """Note these changed workloads; the new ones among them have waited for the scheduler until now."""

@@ -63,7 +63,7 @@ def by_session_or_token(inner: Application) -> Application:
 
 
 def is_own_origin(scope: Scope) -> bool:
-    """Whether the page is ours: its scheme, host and port are those of the socket, or trusted.
+    """Whether the page is kueueweb's own: its scheme, host and port are those of the socket, or trusted.
 
     The host name alone is not enough, since other servers on the same machine share it.
     """
@@ -78,8 +78,9 @@ def is_own_origin(scope: Scope) -> bool:
 
 
 async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
-    """Return what the socket may see now. It is read each time, because sessions end, tokens expire and roles are
-    removed."""
+    """Return the permissions of the socket now. They are read each time, because sessions end, tokens expire and roles
+    are removed.
+    """
     try:
         return await _audience_of(scope, cluster)
     except DatabaseError as error:
@@ -111,7 +112,7 @@ def _user_of_token(header: bytes) -> Any:
 
 
 async def _user_of_session(scope: Scope) -> Any:
-    """The user by the session as it is stored now; the one with which the socket was opened may have ended."""
+    """The user of the session as it is stored now; the session that opened the socket may have ended."""
     session = scope.get("session")
     if session is None or not session.session_key:
         return AnonymousUser()

@@ -58,7 +58,7 @@ class Feed:
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Subscribe, then read the snapshot. What is published in between is in at least one of them."""
+        """Subscribe, then read the snapshot. Everything published in between is in at least one of them."""
         layer = get_channel_layer()
         channel = await layer.new_channel()
         await layer.group_add(group(self._cluster), channel)

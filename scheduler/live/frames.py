@@ -66,7 +66,7 @@ def moment(text: object) -> datetime:
 
 
 def empty() -> Data:
-    """The figures of a cluster of which nothing is known."""
+    """The figures of a cluster without any data."""
     return {"totals": {}, **{part: {} for part in PARTS}}
 
 

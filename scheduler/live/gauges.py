@@ -19,7 +19,7 @@ INTERVAL_SECONDS: Final = 10.0
 """The interval between counts; longer if counting takes long, so that it takes at most a hundredth of the time."""
 _KEPT_SECONDS: Final = 120
 _MOST_GONE: Final = 1_000
-"""The deleted ClusterQueues that are remembered, as Kueue goes on to show their weighted shares."""
+"""The deleted ClusterQueues that are remembered, because Kueue keeps exporting their weighted shares."""
 
 
 def gauges_key(cluster: str) -> str:

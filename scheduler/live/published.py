@@ -38,7 +38,7 @@ def read_published(cluster: Cluster) -> Published | None:
 
 
 def published_of(clusters: Sequence[Cluster]) -> dict[int, Published]:
-    """The figures of the present leaders by cluster, without those that have none: one query, one read of Redis."""
+    """The figures of the present leaders by cluster, without clusters that have none: one query, one read of Redis."""
     leaders = {lease.cluster_id: lease for lease in Lease.objects.filter(cluster__in=clusters) if leads(lease)}
     led = [cluster for cluster in clusters if cluster.pk in leaders]
     if not led:

@@ -53,7 +53,7 @@ the time."""
 HEARTBEAT_SECONDS: Final = 5.0
 
 Send = Callable[[str, bytes, bytes | None], object]
-"""Sends a cluster's frame, and stores the snapshot that goes with it."""
+"""Sends a cluster's frame, and stores the snapshot that belongs to it."""
 
 
 def snapshot_key(cluster: str) -> str:
@@ -101,7 +101,7 @@ class LiveFrames:
         self._changed.update(dict.fromkeys(islice(workloads, MAX_NAMED + 1 - len(self._changed))))
 
     def publish(self, world: World, rows: RowIndex, now: float) -> None:
-        """If it is time to, publish what changed, or a heartbeat."""
+        """If it is due, publish the changes, or a heartbeat."""
         started = self._steady()
         if self._news and started >= self._due_at:
             self._news = False
@@ -289,7 +289,7 @@ class _Mig(TypedDict):
 
 
 def _mig(held: DeviceSlice) -> _Mig:
-    """Where its MIG instances are; nothing of a slice that has none."""
+    """Where its MIG instances are; empty for a slice without any."""
     instances = [LiveMigInstance(**mig_instance(found)) for found in held.mig_instances]
     return {"mig": instances} if instances else {}
 

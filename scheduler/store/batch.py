@@ -12,8 +12,9 @@ from scheduling.model.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class WorkloadWrite:
-    """The state of a workload as decided, for the row `id`, which must still have `generation`. `push` asks for a
-    push to the cluster."""
+    """The decided state of a workload, for the row `id`, which must still have `generation`. `push` requests a push to
+    the cluster.
+    """
 
     id: int
     generation: int
@@ -96,7 +97,7 @@ class Batch:
     released_ids: list[int] = field(default_factory=list)
     """Ended workloads that still have rows of slices and need no other write."""
     deleted_ids: list[int] = field(default_factory=list)
-    """Workloads whose deletion waited for what they held."""
+    """Workloads whose deletion waited for resources that they held."""
     events: list[EventRow] = field(default_factory=list)
     decisions: list[DecisionRow] = field(default_factory=list)
     cycles: list[CycleRow] = field(default_factory=list)

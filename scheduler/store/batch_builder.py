@@ -426,7 +426,7 @@ class BatchBuilder:
         )
 
     def _is_news(self, workload: Workload) -> bool:
-        """Whether the cluster must be told although the same pods should run as before."""
+        """Whether the decision must be pushed although the same pods should run as before."""
         return workload.key in self._moved or (workload.key in self._evicted and self._rows.may_run(workload))
 
     def _counted(self, entry: WorkloadRow, key: str) -> list[dict[str, Any]] | None:

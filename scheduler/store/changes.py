@@ -1,7 +1,7 @@
-"""The engine's list of changed rows, which are read as they are now.
+"""The engine's list of changed rows, which are read in their present state.
 
-A note is read as soon as it is visible, and deleted by id in the transaction of the batch that has seen it. There is
-no "last id read": transactions commit in any order, so ids become visible out of order and may have gaps.
+A note is read as soon as it is visible, and deleted by id in the transaction of the batch that includes it. There is no
+"last id read": transactions commit in any order, so ids become visible out of order and may have gaps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Adds a batch's counts to Prometheus counters and histograms, in the batch's own transaction.
 
-So a counter reflects what was decided and committed, whichever process led, and a refused batch counts nothing.
-Steps in a workload's life are counted by triggers on its row (migration `metric_counts`).
+So a counter reflects committed decisions, whichever process led, and a refused batch counts nothing. Steps in a
+workload's life are counted by triggers on its row (migration `metric_counts`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler.store.batch import Batch
 from scheduling.model.vocabulary import DecisionKind
 
 ATTEMPT_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the buckets of a cycle's duration in seconds (Kueue takes Prometheus' own)."""
+"""Upper bounds of the buckets of a cycle's duration in seconds (Kueue uses Prometheus' defaults)."""
 
 QUEUES_OF_COUNTS: Final = """
     LEFT JOIN queues_clusterqueue AS cluster_queue
@@ -38,8 +38,9 @@ LABELS_OF_THERE: Final = """
             || counted.labels[4:]
     END
 """
-"""The labels of a row with empty names for queues that are gone; null if none is left. Kueue clears the series of a
-queue when the queue is deleted."""
+"""The labels of a row with empty names for deleted queues; null if none is left. Kueue clears the series of a queue
+when the queue is deleted.
+"""
 
 _Key = tuple[str, tuple[str, ...], int]
 

@@ -1,4 +1,4 @@
-"""Reads what the watcher has stored of dynamic resource allocation into the rules' objects."""
+"""Turns the watcher's rows of dynamic resource allocation into objects of the rules."""
 
 from __future__ import annotations
 

@@ -22,15 +22,16 @@ from scheduling.model.node import Node
 
 
 def capacities(cluster: Cluster, flavors: Iterable[ResourceFlavor]) -> dict[str, list[FlavorCapacity]]:
-    """Flavor -> its resources; empty while no node is known, as then nothing can be said."""
+    """Flavor -> its resources; empty while no node is known."""
     return {name: found for (_, name), found in capacities_of([cluster], flavors).items()}
 
 
 def capacities_of(
     clusters: Sequence[Cluster], flavors: Iterable[ResourceFlavor]
 ) -> dict[tuple[int, str], list[FlavorCapacity]]:
-    """(cluster, flavor) -> its resources, without flavors of clusters of which no node is known. Clusters by their
-    keys; as many queries for several as for one."""
+    """(cluster, flavor) -> its resources, without flavors of clusters whose nodes are unknown. Clusters by their keys;
+    the number of queries does not depend on the number of clusters.
+    """
     nodes: dict[int, list[Node]] = defaultdict(list)
     for row, node in read_nodes_of([cluster.pk for cluster in clusters]):
         nodes[row.cluster_id].append(_with_others(row, node))
@@ -63,7 +64,7 @@ def _promised(cluster_ids: Sequence[int]) -> dict[tuple[int, str], dict[str, int
 
 
 def followers_of(clusters: Sequence[Cluster]) -> dict[tuple[int, str, str], list[dict[str, str]]]:
-    """(cluster, flavor, resource) -> whose quota of it follows the nodes, and how."""
+    """(cluster, flavor, resource) -> the objects whose quota of it follows the nodes, and how."""
     found: dict[tuple[int, str, str], list[dict[str, str]]] = {}
     for model in (Cohort, ClusterQueue):
         rows = model.objects.filter(cluster__in=clusters).exclude(node_quotas=[]).order_by("name")

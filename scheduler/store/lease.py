@@ -29,7 +29,9 @@ _log = logging.getLogger(__name__)
 LOCK_NAMESPACE = 0x6B75657565  # "kueue"; all users of the database share advisory locks
 _CLUSTER_BITS: Final = (1 << 24) - 1
 SILENCE_SECONDS: Final = 12.0
-"""A leader that asks nothing for so long is replaced. It asks with each tick, and a batch takes a fraction of it."""
+"""A leader that is silent for this long is replaced. It sends a statement with each tick, and a batch takes a fraction
+of this time.
+"""
 LOADING_SECONDS: Final = 300.0
 """The same while it loads a cluster, which is one long step."""
 _LOOK_SECONDS: Final = 1.0
@@ -67,7 +69,7 @@ class Leadership:
     def __init__(
         self, cluster: str = "", *, silence_seconds: float = SILENCE_SECONDS, loading_seconds: float = LOADING_SECONDS
     ) -> None:
-        """The times after which it replaces a leader that does not make progress."""
+        """The times after which a standby replaces a leader that makes no progress."""
         self.cluster = cluster
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self._token = uuid4().hex[:12]
@@ -100,7 +102,7 @@ class Leadership:
         return True
 
     def wait(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Wait until this process leads, which is as soon as the previous leader is gone or makes no progress."""
+        """Wait until this process leads: as soon as the previous leader has ended or makes no progress."""
         if self._session is not None or self._led:
             self.acquire()
             return
@@ -110,7 +112,7 @@ class Leadership:
                 sleep(_LOOK_SECONDS)
 
     def renew(self) -> bool:
-        """Say that this leader makes progress; whether it still leads."""
+        """Report that this leader makes progress; return whether it still leads."""
         if self._session is None:
             return False
         try:
@@ -136,7 +138,7 @@ class Leadership:
                 raise LeaseLost("The decision could not be stored: {str(refusal).splitlines()[0]}") from error
 
     def _name_connection(self) -> None:
-        """Name the session that decides, so that it ends together with the one that holds the lock."""
+        """Give the deciding session a name, so that it ends together with the session that holds the lock."""
         if connection.connection is not None and connection.connection is self._named:
             return
         with connection.cursor() as cursor:

@@ -17,7 +17,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]:
-    """The rows of a cluster, or those of them with these ids."""
+    """The rows of a cluster, or of these ids only."""
     selected = queryset.filter(cluster_id=cluster_id)
     return selected if ids is None else selected.filter(pk__in=ids)
 

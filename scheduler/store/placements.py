@@ -15,7 +15,7 @@ from scheduling.model.workload import PodSet, Workload
 
 @dataclass(frozen=True, slots=True)
 class StoredSlice:
-    """A row of DeviceAllocation from a decision of ours."""
+    """A DeviceAllocation row for one of kueueweb's decisions."""
 
     pod_set: str
     replica: int

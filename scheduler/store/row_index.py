@@ -113,7 +113,7 @@ class RowIndex:
         self._everyone_is_due = False
 
     def set_features(self, features: Features, now: float) -> None:
-        """Count of each workload from now on what the feature gates let count. Known ones are read again."""
+        """From now on, apply the feature gates when counting each workload. Known workloads are read again."""
         if features == self._features:
             return
         gate_moved = features.concurrent_admission is not self._features.concurrent_admission
@@ -226,7 +226,7 @@ class RowIndex:
             self._everyone_is_due = True  # workloads admitted on quota alone may need devices now
 
     def _read_device_objects(self, kinds: Collection[str]) -> None:
-        """All of a kind: what one says of a device depends on the others."""
+        """All rows of a kind, because the meaning of one device depends on the others."""
         concerned = self._world.claim_users()
         self._device_objects = read_device_objects(self._cluster_id, kinds, self._device_objects)
         self._world.set_device_objects(self._device_objects)
@@ -299,7 +299,7 @@ class RowIndex:
         self._world.set_workload(as_the_world_sees_it(self._features.counted(workload)), now)
 
     def readmit(self, workloads: Mapping[str, int], now: float) -> None:
-        """Take in workloads that were left out, key -> row id."""
+        """Add workloads that were left out, key -> row id."""
         self.aside.difference_update(workloads)
         self._read_workloads({id_: key for key, id_ in workloads.items()}, now)
 
@@ -328,7 +328,7 @@ class RowIndex:
     # -------------------------------------------------------------------------------------------------
 
     def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int], replaced: Iterable[str]) -> None:
-        """Take over what was written."""
+        """Update the index with the written state."""
         for key in replaced:
             self.workloads.pop(key, None)
             self._next_slices.pop(key, None)
@@ -427,7 +427,7 @@ class RowIndex:
     def context(
         self, workload: Workload, configuration: Configuration, *, wanted: bool | None = None
     ) -> WorkloadContext:
-        """The inputs of a workload's next step. A workload of which nothing runs counts as stopped."""
+        """The inputs of a workload's next step. A workload without running pods counts as stopped."""
         entry = self.workloads[workload.key]
         queue = self.cluster_queue_of(workload)
         reserving = workload.admission.cluster_queue if workload.admission else ""
@@ -514,7 +514,7 @@ class RowIndex:
         return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
-        """The device's row; None if its node does not list it any more."""
+        """The device's row; None if its node no longer lists it."""
         stored = self.devices.get((node, uuid))
         if stored is None:
             return None
@@ -567,7 +567,7 @@ def places(placement: Placement | None) -> frozenset[Place]:
 
 
 def should_run(workload: Workload) -> bool:
-    """Whether its pods should run: admitted, and not told to stop."""
+    """Whether its pods should run: admitted, and not asked to stop."""
     return workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
 
 

@@ -29,8 +29,9 @@ LOCK_TIMEOUT: Final = "2s"
 
 
 class BatchRefused(Exception):
-    """The decisions are out of date; nothing was written. `by_rule`: a rule of the database rejects them, and may do
-    so again. `outdated`: the workloads that changed since they were read, row id -> namespace/name."""
+    """The decisions are outdated; nothing was written. `by_rule`: a database constraint rejects them, and may do so
+    again. `outdated`: the workloads that changed since they were read, row id -> namespace/name.
+    """
 
     def __init__(self, message: str, *, by_rule: bool = False, outdated: Mapping[int, str] | None = None) -> None:
         super().__init__(message)
@@ -65,7 +66,7 @@ def save(batch: Batch) -> None:
 
 
 def offenders(batch: Batch) -> list[WorkloadWrite]:
-    """The admissions of the batch that a rule of the database rejects even on their own. Nothing is written."""
+    """The admissions of the batch that a database constraint rejects even on their own. Nothing is written."""
     return [write for write in batch.workloads if write.workload.admission is not None and _is_refused(batch, write)]
 
 

@@ -180,7 +180,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int:
-    """A number that an annotation gives. One that the webhook would have refused counts for nothing."""
+    """A number in an annotation. One that the webhook would have refused is ignored."""
     return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else 0
 
 

@@ -77,7 +77,7 @@ def _asking(pod_set: PodSet, resource: str, amount: int) -> PodSet:
 
 
 def _container(container: Mapping[str, Any], resource: str, amount: int) -> dict[str, Any]:
-    """The container with another amount, if it asks for the resource. A limit of cpu or memory stays as it is."""
+    """The container with another amount, if it requests the resource. A limit of cpu or memory is kept."""
     resources = {kind: dict(found) for kind, found in (container.get("resources") or {}).items() if found}
     named = [kind for kind in ("limits", "requests") if resource in resources.get(kind, {})]
     if not named:

@@ -26,7 +26,7 @@ class SetObject:
     value: Settable
 
     def apply(self, world: World, now: float) -> None:
-        """Make the change."""
+        """Apply the change."""
         value = self.value
         match value:
             case ClusterQueue():
@@ -78,7 +78,7 @@ class EndWorkload:
     key: str
 
     def apply(self, world: World, now: float) -> None:
-        """Make the change."""
+        """Apply the change."""
         world.finish_workload(self.key, now)
 
 
@@ -86,6 +86,6 @@ Change = SetObject | DeleteObject | EndWorkload
 
 
 def apply_changes(world: World, changes: Iterable[Change], now: float) -> None:
-    """Make the changes in their order."""
+    """Apply the changes in their order."""
     for change in changes:
         change.apply(world, now)

@@ -32,7 +32,7 @@ class SliceLayers:
 
 @dataclass(frozen=True, slots=True)
 class LeafState:
-    """Live views of what the leaves have, by leaf number.
+    """Live views of the leaves, by leaf number.
 
     `free` is allocatable minus foreign usage; `used` is the usage of topology-aware workloads.
     """

@@ -56,7 +56,7 @@ class Selection:
 
 
 class TopologyLeaves:
-    """Nodes by leaf, what is free there, and the capacities of pod shapes."""
+    """The nodes and free amounts of the leaves, and the capacities of pod shapes."""
 
     def __init__(self, topology: Topology, node_labels: Mapping[str, str], usage: LeafUsage) -> None:
         self._topology = topology

@@ -1,1 +1,1 @@
-"""`/metrics`: Kueue's and HAMi's families under their own names, and our own beside them."""
+"""`/metrics`: Kueue's and HAMi's families under their own names, and kueueweb's own."""

@@ -26,7 +26,7 @@ _OF_RESOURCES: Final = (
     "kueue_cluster_queue_lending_limit",
 )  # fmt: skip
 _RUNNING: Final = ("kueue_admitted_active_workloads", "kueue_local_queue_admitted_active_workloads")
-"""The families of which workloads' own labels make several series."""
+"""The families in which workloads' own labels make several series."""
 _RUNNING_WORKLOADS: Final = """
     SELECT cluster_id, cluster_queue_name, namespace, queue_name, labels::text, annotations::text, count(*)
     FROM queues_workload
@@ -43,7 +43,7 @@ _NO_MARKS: Final[_Marks] = ({}, {})
 
 
 class ChosenMetrics:
-    """Kueue's families as the Configurations want them, read once per scrape."""
+    """Kueue's families as the Configurations request them, read once per scrape."""
 
     def __init__(self) -> None:
         clusters = list(Cluster.objects.all())

@@ -23,7 +23,9 @@ _NAMES_OF_QUEUES: Final = frozenset({"cluster_queue", "preempting_cluster_queue"
 _EVICTION: Final = {"reason": 4, "underlying_cause": 5}
 
 STEP_BOUNDS: Final = (1.0, 2.5, *(5.0 * 2**power for power in range(14)))
-"""Upper bounds in seconds of what the triggers count (migration `metric_counts`); a family may show fewer of them."""
+"""Upper bounds, in seconds, of the buckets that the triggers count (migration `metric_counts`); a family may show fewer
+of them.
+"""
 _CREATION_BOUNDS: Final = tuple(0.01 * 2**power for power in range(11))
 
 
@@ -152,7 +154,7 @@ Counts = Mapping[str, Sequence[Count]]
 
 
 def read_counts() -> Counts:
-    """The stored counts by their metric: one statement, so that a scrape never sees half of what was joined."""
+    """The stored counts by their metric, in one statement, so that a scrape never sees a half-finished merge."""
     counts: dict[str, list[Count]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_SUMS)

@@ -1,8 +1,8 @@
 """Gauges of devices, under the names of HAMi's scheduler and of its monitor, for which dashboards and alerts exist.
 
-The scheduler's: what each device has, what of it is granted and to which pods. The monitor's: what containers really
-use, as its endpoint last told us (`scheduler.housekeeping.telemetry`); an old reading is left out rather than repeated.
-HAMi's older names are given too where METRICS_LEGACY_HAMI_NAMES is set, as by its own flag --legacy-metrics.
+The scheduler's gauges: each device's capacity, its allocated part and the pods that hold it. The monitor's gauges: the
+measured use of containers in the latest sample (`scheduler.housekeeping.telemetry`); an old sample is left out rather
+than repeated. METRICS_LEGACY_HAMI_NAMES adds HAMi's older names, like its own flag --legacy-metrics.
 """
 
 from __future__ import annotations
@@ -196,9 +196,9 @@ def _devices() -> Iterator[Metric]:
 
 
 def _slices() -> Iterator[Metric]:
-    """By pod and device, summed: HAMi tells no containers apart, so its container_index is always 0.
+    """By pod and device, summed: HAMi does not distinguish containers, so its container_index is always 0.
 
-    The limits of containers are its monitor's, which does tell them apart.
+    The limits of containers come from its monitor, which does.
     """
     sums: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     limits: dict[tuple[str, ...], int] = defaultdict(int)

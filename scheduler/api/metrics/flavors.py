@@ -1,4 +1,6 @@
-"""Gauges of flavors: what quota promises of their nodes, and what these have. Ours: Kueue knows no nodes."""
+"""Gauges of flavors: the sums of their quotas, and the capacity of their nodes. They are kueueweb's own, because Kueue
+knows no nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Gauges of queues and cohorts, under Kueue's names: from the scheduler's numbers, and from rows where they say it.
+"""Gauges of queues and cohorts, under Kueue's names: from the scheduler's numbers, and from rows where these suffice.
 
-Amounts are in whole units (cpu in cores, memory in bytes). A limit that is not set is +Inf, and an infinite share
-is NaN, as in Kueue.
+Amounts are in whole units (cpu in cores, memory in bytes). A limit that is not set is +Inf, and an infinite share is
+NaN, as in Kueue.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class QueueFacts:
-    """All that the gauges of queues are made of, read once per scrape."""
+    """The input of the gauges of queues, read once per scrape."""
 
     numbers: Mapping[str, Numbers]
     gauges: Mapping[str, Mapping[str, Any]]
@@ -195,7 +195,7 @@ def _preemption_skips(facts: QueueFacts) -> Metric:
 
 
 def _of_there(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Any]]:
-    """A part of the leader's gauges, of the ClusterQueues that have not gone since."""
+    """A part of the leader's gauges, without ClusterQueues that have been deleted since."""
     for cluster, found in facts.gauges.items():
         there = facts.numbers[cluster].cluster_queues
         yield from ((cluster, queue, value) for queue, value in found[part].items() if queue in there)
@@ -350,7 +350,7 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
-    """The tree of cohorts, and what is summed over it. A queue that moves takes its counts along."""
+    """The cohort tree, and the sums over it. A queue that moves takes its counts along."""
     cohort_info = _gauge(
         "cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
     )
@@ -376,7 +376,7 @@ def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _path(cohorts: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The cohort and those above it; a circle, which admits nothing, ends where it closes."""
+    """The cohort and those above it; a cycle, which admits nothing, ends where it closes."""
     path: list[str] = []
     while name and name not in path:
         path.append(name)

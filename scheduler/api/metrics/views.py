@@ -1,7 +1,7 @@
 """`/metrics` in Prometheus' text format. Kueue's and HAMi's labels, with `cluster` added.
 
-It speaks for the whole product: counts and rows are in the database, so any web process gives the same answer, and
-Kueue's label `replica_role` says standalone.
+It covers the whole installation: counts and rows are in the database, so any web process gives the same answer, and
+Kueue's label `replica_role` is standalone.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _REPLICA_ROLE: Final = {"replica_role": "standalone"}
 
 
 class MetricsView(APIView):
-    """`/metrics`, for who may see everything: give Prometheus a token of scope `metrics`."""
+    """`/metrics`, for users who may see everything: give Prometheus a token of scope `metrics`."""
 
     permission_classes = [IsAuthenticated]
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """All families as they are now."""
+        """The present samples of all families."""
         if not access_of(request.user).reads_metrics:
             raise PermissionDenied("Metrics are for accounts that have a role in all namespaces.")
         registry = CollectorRegistry()

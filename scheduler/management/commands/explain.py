@@ -1,4 +1,4 @@
-"""`manage.py explain NAMESPACE/NAME`: why a workload waits, and with `--remedies` what would start it."""
+"""`manage.py explain NAMESPACE/NAME`: why a workload waits, and with `--remedies` changes that would start it."""
 
 import json
 import time

@@ -26,7 +26,7 @@ from scheduling.simulator.recording import Replay, Told, UnreadableRecording, re
 
 
 class Command(BaseCommand):
-    """Compare a recorded cluster's decisions with ours."""
+    """Compare a recorded cluster's decisions with kueueweb's."""
 
     help = (
         "Evaluate kueueweb's rules at each decision of a recorded cluster, and print each one that they "
