@@ -6,7 +6,7 @@ class QueuesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which jobs keep a cluster from being let go."""
+        """Register which jobs prevent a cluster from being deleted."""
         from accounts.services.cluster_settings import HANDOVER_CHECKS
         from queues.services.workload_objects import jobs_unknown_to_kueue
 

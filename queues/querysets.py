@@ -46,7 +46,7 @@ _VERSION: Final = """
         )
     )
 """
-"""PostgreSQL's own versions of all rows that one workload's answer is made of: another after every change of any."""
+"""PostgreSQL's own versions of all rows behind a workload's answer: they differ after every change of any of them."""
 
 
 def queue_time() -> RawSQL:
@@ -75,7 +75,7 @@ def workload_version() -> RawSQL:
 
 
 def workload_versions(workloads: Sequence[int]) -> dict[int, str]:
-    """{primary key: version} of those that are there."""
+    """{primary key: version} of the existing rows."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id, {_VERSION} FROM queues_workload WHERE id = ANY (%s)", [list(workloads)])  # noqa: S608 (only our own constant is put in)
         return dict(cursor.fetchall())
@@ -132,7 +132,7 @@ _PENDING: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class PendingPositions:
-    """A part of those who wait in a ClusterQueue, or came there by one LocalQueue, as Kueue's visibility API has it."""
+    """A part of the pending workloads of a ClusterQueue or of one of its LocalQueues, as in Kueue's visibility API."""
 
     cluster_id: int
     cluster_queue: str

@@ -1,4 +1,6 @@
-"""Pages of configuration kinds. A save applies the object, a delete waits for what still holds it, as over REST."""
+"""Admin pages of configuration kinds. As over REST, a save applies the object, and a delete waits until nothing uses
+it.
+"""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
@@ -17,7 +19,7 @@ from queues.services.configuration import delete_object, objects
 
 
 class ConfigurationAdmin(ClusterObjectAdmin):
-    """A kind whose form makes a manifest."""
+    """A kind whose form produces a manifest."""
 
     search_fields = ("name",)
     actions = None
@@ -29,7 +31,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Every edit, also those that came over REST or from the cluster, with old and new values."""
+        """Every edit, including those over REST and from the cluster, with old and new values."""
         obj = self.get_object(request, unquote(object_id))
         edits = [] if obj is None else edits_of(type(obj).__name__, obj.cluster.name, _namespace_of(obj), obj.name)
         return super().history_view(request, object_id, {**(extra_context or {}), "edits": edits, "most": MOST})
@@ -43,13 +45,13 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         return super(ClusterObjectAdmin, self).has_change_permission(request, obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """With what the form shows."""
+        """Add the values that the form shows."""
         rows = super().get_queryset(request).select_related("cluster")
         return rows.prefetch_related(*KINDS[self.model.__name__].prefetch)
 
     @admin.display(description="fair sharing weight", ordering="fair_sharing_weight")
     def weight(self, obj: Any) -> str:
-        """Return the weight as it was written, without the zeros that the column adds."""
+        """Return the weight as the author wrote it, without the zeros that the column adds."""
         return f"{obj.fair_sharing_weight.normalize():f}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -64,7 +66,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         """Do nothing: the form has saved everything."""
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
-        """Delete it, or mark it to go when nothing holds it any more."""
+        """Delete it, or mark it for deletion until nothing uses it."""
         kind = type(obj).__name__
         try:
             held = delete_object(obj.cluster, kind, obj.name, _namespace_of(obj), actor=request.user.get_username())
@@ -78,7 +80,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
             self.delete_model(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Nothing else goes with an object: references are names, and the service looks after its quotas."""
+        """No other object is deleted with it: references are names, and the service deletes its quotas."""
         return [str(obj) for obj in objs], {}, set(), []
 
 
@@ -103,7 +105,7 @@ _LISTED: Final[Mapping[str, tuple[str, ...]]] = {
     "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "weight"),
     "LocalQueue": ("cluster_queue_name", "stop_policy"),
 }
-"""The columns of each kind's list, beside its name and its cluster."""
+"""The columns of each kind's list, in addition to its name and its cluster."""
 
 _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ClusterQueue": ("cohort_name", "stop_policy"),

@@ -1,7 +1,7 @@
-"""Forms of configuration objects, made from the declarations of their kinds.
+"""Forms of configuration objects, built from the declarations of their kinds.
 
-What they hold is tried on the database, by the service that stores it, before it is stored: so every rule of Kueue
-holds here, the frozen fields included, and its error stands at the field.
+Before its content is stored, the service that stores it tries it on the database. So every rule of Kueue applies,
+including immutable fields, and errors appear at their fields.
 """
 
 import json
@@ -92,7 +92,7 @@ def _(type_: ResourceGroups, **options: Any) -> forms.Field:
 
 
 class ConfigurationForm(AnyModelForm):
-    """A form whose fields are those of a kind's declaration, and so places in our JSON of the object."""
+    """A form whose fields are those of a kind's declaration, and thereby paths in the object's JSON."""
 
     kind: ClassVar[Kind]
 
@@ -212,7 +212,7 @@ def form_of(kind: Kind) -> type[ConfigurationForm]:
 
 
 def fieldsets_of(kind: Kind) -> list[tuple[str | None, dict[str, Any]]]:
-    """The sections of a kind's page: the fields that our JSON groups stand together."""
+    """The sections of a kind's page: fields that the JSON groups are shown together."""
     sections: dict[str, list[str]] = {}
     for found in editable_fields(kind):
         group, dot, _ = found.json_path.partition(".")

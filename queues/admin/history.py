@@ -1,4 +1,4 @@
-"""The history of an object on its admin page: what the audit has of it, field by field, with old and new values."""
+"""The history of an object on its admin page: its audit records, field by field, with old and new values."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _QUOTAS: Final = "quotas"
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field that an edit changed; empty texts stand for what was not there before or is not there any more."""
+    """One field that an edit changed; an empty text means that the value was missing before or is missing now."""
 
     field: str
     before: str

@@ -80,7 +80,7 @@ def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
 
 
 def words_of(resource: str, quantity: str) -> str:
-    """A quantity with its unit, as `512 GiB` for 524288Mi of memory; empty where that says no more, or nothing."""
+    """A quantity with its unit, such as `512 GiB` for 524288Mi of memory; empty if that adds nothing."""
     try:
         words = amount_in_words(resource, parse_amount(resource, quantity)) if quantity else ""
     except ValueError:
@@ -153,7 +153,7 @@ class QuotaTable(forms.Widget):
 
 
 class QuotaTableField(forms.Field):
-    """Resource groups. Its value is what our JSON calls `resource_groups`; how they may be is the services' to say."""
+    """Resource groups. Its value is the JSON's `resource_groups`, which the services validate."""
 
     widget = QuotaTable
 

@@ -1,4 +1,4 @@
-"""Workloads to look at, and to hold, release or cancel; everything else about them is the scheduler's."""
+"""Lists workloads, and holds, releases or cancels them; everything else is up to the scheduler."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +56,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Requeue", permissions=["act"])
     def requeue(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
-        """Stop the chosen workloads, and let them wait again."""
+        """Stop the chosen workloads and queue them again."""
         self._act(request, chosen, workloads.requeue)
 
     @admin.action(description="Cancel for good", permissions=["act"])

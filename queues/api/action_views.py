@@ -60,7 +60,7 @@ def _states(cluster: Cluster, keys: Collection[Key]) -> dict[Key, dict[str, Any]
 
 
 class _ActionView(ClusterView):
-    """One action on one workload; answers with the workload as it is then."""
+    """One action on one workload; answers with the workload's new state."""
 
     serializer_class = WorkloadDetailSerializer
     verb: ClassVar[str]
@@ -190,7 +190,7 @@ def _key(namespace: str, name: str) -> dict[str, str]:
 
 
 class _BulkActionView(ClusterView):
-    """One action on many workloads; answers with those that it changed."""
+    """One action on many workloads; answers with the changed ones."""
 
     serializer_class = KeysSerializer
 

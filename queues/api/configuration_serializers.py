@@ -1,4 +1,4 @@
-"""The shapes of configuration objects, for the OpenAPI document: made from the declarations of their kinds."""
+"""The shapes of configuration objects for the OpenAPI document, derived from the declarations of their kinds."""
 
 from functools import cache, singledispatch
 from typing import Any, Final

@@ -68,7 +68,7 @@ class KindListView(ListModelMixin, KindView):
     keyset: tuple[str, ...] = ("name",)
 
     def in_clusters(self, reach: Reach) -> QuerySet[Any]:
-        """With roles that hold in every cluster: they are made in the admin, and count here too."""
+        """Include roles for all clusters: they are created on the admin site, and apply here, too."""
         if KINDS[self.kind].model is not RoleBinding:
             return super().in_clusters(reach)
         return self.get_queryset().filter(reach.rows() | Q(cluster=None))
@@ -184,7 +184,7 @@ class EditView(KindDetailView):
 
 
 def _quoted(text: str) -> str:
-    """A warning as an HTTP header takes it (RFC 9110, quoted-string in ASCII)."""
+    """A warning in the form of an HTTP header (RFC 9110, quoted-string in ASCII)."""
     return text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
 
 

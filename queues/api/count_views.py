@@ -1,4 +1,4 @@
-"""How many workloads there are, by what a list is filtered or grouped by."""
+"""Counts workloads by the attributes by which a list can be filtered or grouped."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -81,7 +81,9 @@ class WorkloadCountsView(ClusterView):
 
 
 def _counted(workloads: QuerySet[Workload], by: str) -> tuple[int, Mapping[str, int]]:
-    """Count the workloads, and those of each value. Raises ValidationError for an attribute that cannot be counted."""
+    """Count the workloads in total and by each value. Raises ValidationError for an attribute that cannot be
+    counted.
+    """
     if by == _NODE:
         return _counted_by_node(workloads)
     if by.startswith(_LABEL):

@@ -1,4 +1,4 @@
-"""Bodies of YAML, beside the JSON that the project's own parser reads."""
+"""YAML bodies, in addition to JSON, which the project's own parser reads."""
 
 from collections.abc import Mapping
 from typing import IO, Any, Final, cast

@@ -45,7 +45,7 @@ def _end(prefix: str, of: str) -> filters.IsoDateTimeFilter:
 
 
 class _WorkloadForm(forms.Form):
-    """Refuses a range that ends before it begins: it would find nothing, whatever there is."""
+    """Refuses a range that ends before it begins, because it could never match."""
 
     def clean(self) -> dict[str, Any]:
         """The values; each range that is reversed or empty is a mistake of its `since`."""
@@ -100,7 +100,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         fields: list[str] = []
 
     def with_names(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """The workloads that are named, as far as they are there."""
+        """The named workloads, as far as they exist."""
         keys = value.split(",")
         if len(keys) > MAX_NAMES:
             rule = f"Too many: {len(keys)} names; at most {MAX_NAMES} are allowed. Split the request."

@@ -14,7 +14,7 @@ from scheduling.manifest.syntax import label_value, qualified_name
 
 MAX_REQUIREMENTS: Final = 10
 MAX_LENGTH: Final = 2_048
-"""Characters of a selector: to find the commas takes the square of it."""
+"""Maximum length of a selector: finding the commas takes quadratic time."""
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 """The commas that are not within a set's parentheses."""
 _SET: Final = re.compile(r"(?P<key>\S+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
@@ -23,9 +23,9 @@ _GRAMMAR: Final = "Write key, !key, key=value, key!=value, key^=start, key*=part
 
 
 def label_text(column: str, key: str) -> Func:
-    """The value of a key in a column of labels or annotations; NULL where there is none.
+    """The value of a key in a column of labels or annotations; NULL if it is missing.
 
-    Django's own lookup takes a key of digits for a place in a list.
+    Django's own lookup takes a numeric key for a position in a list.
     """
     return Func(F(column), Value(key), function="jsonb_extract_path_text", output_field=TextField())
 
@@ -73,7 +73,7 @@ def _compared(found: re.Match[str], text: str, parameter: str) -> Q:
 
 
 def _check(parameter: str, text: str, key: str, *values: str) -> None:
-    """Raises ValidationError for what no label can have, as Kubernetes does."""
+    """Raises ValidationError for text that cannot be a label, as Kubernetes does."""
     rule = qualified_name(key) or next(filter(None, map(label_value, values)), None)
     if rule is not None:
         raise ValidationError(

@@ -1,4 +1,4 @@
-"""Single quotas: changed on what is stored when the row is locked, so that no edit takes back another."""
+"""Single quotas, changed on the locked row, so that no edit undoes another."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _cells(kind: Kind, row: Any, groups: list[dict[str, Any]], flavor: str) -> l
 
 
 def _update(cells: list[tuple[str, dict[str, Any]]], body: Mapping[str, Any]) -> dict[str, str]:
-    """Write what the body says into the cells; returns where in the body each of them stands, by its path."""
+    """Write the body's amounts into the cells; return the path of each cell in the body."""
     report = ValidationReport()
     top = FieldReader(report, "", body)
     resources = top.required_fields("resources")

@@ -85,7 +85,7 @@ WATCH_ANSWERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WatchQuery:
-    """A watch that may be, as far as Django knows. `version` is known to who asks; empty for none."""
+    """A watch that Django has permitted. `version` is the client's version; empty for none."""
 
     workload: int
     user: int
@@ -104,7 +104,7 @@ class WatchQuery:
 
 
 def asks_to_wait(request: Request) -> bool:
-    """Whether the answer is to come later, or again and again. Raises ValidationError."""
+    """Whether the answer is delayed or repeated. Raises ValidationError."""
     stream, version = flag(request, "watch"), query_text(request.query_params, "resource_version")
     if not stream and not version and "timeout_seconds" in request.query_params:
         raise ValidationError({"timeout_seconds": "needs watch=true, or the resource_version that you have."})

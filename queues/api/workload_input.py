@@ -1,7 +1,7 @@
-"""Workloads as our JSON states them: read field by field, every mistake located by index and path.
+"""Workloads in kueueweb's JSON: read field by field, with every error located by index and path.
 
-A pod set says what each pod asks for either in short, as `requests` (with `node_selector` and `tolerations`), or as a
-whole pod `template`.
+A pod set gives the requests of each pod either as `requests` (with `node_selector` and `tolerations`) or as a whole pod
+`template`.
 """
 
 import re
@@ -45,8 +45,9 @@ _TOPOLOGY_FIELDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class KnownDocuments:
-    """Documents and pod sets of a request that were read without a mistake, by their JSON, documents without their
-    names. Most workloads of a request differ in nothing but the name, and reading is most of what one costs."""
+    """Documents and pod sets of a request that were read without an error, by their JSON, documents without their
+    names. Most workloads of a request differ only in their name, and reading is most of the cost.
+    """
 
     workloads: dict[bytes, WorkloadSpec] = field(default_factory=dict)
     pod_sets: dict[bytes, tuple[PodSetSpec, ...]] = field(default_factory=dict)
@@ -163,7 +164,7 @@ def _read_template(item: FieldReader) -> PodTemplateSpec:
 
 
 def _read_short_form(item: FieldReader) -> PodTemplateSpec:
-    """A template of one container that asks for `requests`; its mistakes are said of the short form's fields."""
+    """A template of one container with these `requests`; its errors name the fields of the short form."""
     requests = item.content.get("requests")
     resources: dict[str, Any] = {"requests": {} if requests is None else requests}
     if isinstance(requests, Mapping):

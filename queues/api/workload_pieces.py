@@ -15,10 +15,10 @@ PIECE: Final = 250
 
 
 def in_pieces(action: Action, cluster: Cluster, keys: Keys, size: int = PIECE) -> list[tuple[str, str]]:
-    """Carry out an action on any number of workloads, with one line in the audit for each kind and namespace.
+    """Apply an action to any number of workloads, with one audit record for each kind and namespace.
 
-    Each piece is committed for itself, in the order in which all writers lock workloads: batches of the scheduler come
-    in between. If it breaks off, the pieces before stay done, and the same request again does the others.
+    Each piece is committed on its own, in the order in which all writers lock workloads, so the scheduler's batches can
+    run in between. If it is interrupted, the committed pieces stay, and the same request again completes the rest.
     """
     keys = list(dict.fromkeys(keys))
     if len(keys) == 1:

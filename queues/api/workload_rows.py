@@ -32,7 +32,7 @@ _ASKED: Final = "asked_annotation_"
 
 
 def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, annotations: Sequence[str] = ()) -> Any:
-    """The columns that `workloads_json` wants, as dicts; with the values of these annotations, never with all."""
+    """The columns for `workloads_json`, as dicts; with the values of these annotations only."""
     fields: tuple[str, ...] = _WORKLOAD_FIELDS
     if detail:
         fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS, "resource_version")

@@ -1,4 +1,4 @@
-"""Workloads over REST: submit, list, look at, remove."""
+"""Workloads over REST: submit, list, read, remove."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -91,7 +91,7 @@ _ANNOTATIONS = OpenApiParameter(
     description=f"Annotation keys, separated by commas, at most {MAX_ANNOTATIONS}: rows include these `annotations`.",
 )
 _OF_POSITIONS: Final = frozenset({"cluster_queue", "local_queue", "namespace", "search"})
-"""The filters of those who wait in one ClusterQueue."""
+"""The filters of the pending workloads of one ClusterQueue."""
 _ALL: Final = 2**31 - 1
 
 
@@ -107,7 +107,7 @@ class WorkloadsView(ClusterView):
 
     @property
     def keyset(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on the request here
-        """The order asked for; of equal ones the newest first."""
+        """The requested order; equal ones newest first."""
         return _KEYSETS.get(query_text(self.request.query_params, "ordering"), _KEYSETS["-id"])
 
     def get_queryset(self) -> QuerySet[Workload]:
@@ -306,7 +306,9 @@ def _uuid(text: str) -> UUID:
 
 
 def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:
-    """The workloads of a body; and pods of groups, each as if it were alone, and as what it is."""
+    """The workloads of a body, and its pods of groups, each in both forms: as a workload of its own and as a group
+    member.
+    """
     documents: Sequence[Any] = data if isinstance(data, list) else [data]
     if not documents:
         raise ValidationError({"": "There is no workload in the body."})

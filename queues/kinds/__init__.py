@@ -36,4 +36,4 @@ KINDS: Final[Mapping[str, Kind]] = {
         ROLE_BINDING,
     )
 }
-"""In the order in which they are applied: what is referred to comes first."""
+"""The kinds in the order in which they are applied: referenced kinds come first."""

@@ -1,4 +1,4 @@
-"""Which admission checks a ClusterQueue asks for, and on which of its flavors."""
+"""The admission checks that a ClusterQueue requires, and the flavors that they apply to."""
 
 from typing import Any, Final
 

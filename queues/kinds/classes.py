@@ -1,4 +1,4 @@
-"""Classes that workloads and pods name: where a priority comes from, and what running a pod costs."""
+"""Classes that workloads and pods refer to: the source of a priority, and the overhead of running a pod."""
 
 from enum import StrEnum
 from typing import Any, Final

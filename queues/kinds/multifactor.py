@@ -1,5 +1,4 @@
-"""The weights of a multifactor priority. Kueue has no field for them, so that in a manifest an annotation says which
-they are."""
+"""The weights of a multifactor priority. Kueue has no field for them, so a manifest states them in an annotation."""
 
 import json
 from typing import Any, Final
@@ -21,7 +20,7 @@ _MAX_RESOURCES: Final = 64
 _UNSCALED: Final = [Unscaled.PARTITION, Unscaled.QOS, Unscaled.RESOURCES]
 
 Weights = dict[str, Any]
-"""Write the factors as in our JSON, without those that are not set."""
+"""Write the factors in the form of the JSON, without unset ones."""
 
 
 class MultifactorWeights(AnnotationType):

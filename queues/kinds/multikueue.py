@@ -10,14 +10,14 @@ from scheduling.manifest import FieldReader, MistakeReason
 
 _VERSIONS: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 QUOTA_AUTOMATION: Final = "MultiKueueManagerQuotaAutomation"
-"""The condition of a ClusterQueue that says whether its quotas follow those of the workers."""
+"""The condition of a ClusterQueue that reports whether its quotas follow those of the workers."""
 
 _MAX_CLUSTERS: Final = 20
 _MAX_NAME: Final = 256
 
 
 class QuotaManagement(StrEnum):
-    """Where the quotas of the manager's ClusterQueues come from."""
+    """The source of the quotas of the manager's ClusterQueues."""
 
     MANUAL = "Manual"
     """From their author."""
@@ -55,7 +55,7 @@ def _read_kube_config(holder: FieldReader, key: str) -> dict[str, str]:
 
 
 def _read_nothing(holder: FieldReader, key: str) -> list[dict[str, str]]:
-    """Read nothing: the controller writes this field, no document does."""
+    """Read nothing: only the controller writes this field."""
     return []
 
 

@@ -1,5 +1,6 @@
-"""Quotas that follow the nodes of their flavor. Kueue has no field for them, so that in a manifest an annotation says
-which they are, and nominalQuota is what was computed last."""
+"""Quotas that follow the nodes of their flavor. Kueue has no field for them, so a manifest states them in an
+annotation, and nominalQuota is the last computed value.
+"""
 
 import json
 import re
@@ -26,7 +27,7 @@ NodeQuotaList = list[dict[str, str]]
 
 
 class NodeQuotas(AnnotationType):
-    """The cells that follow the nodes: the share of what is free of the flavor, and what is left out of it."""
+    """The cells that follow the nodes: the share of the flavor's free capacity, and the headroom."""
 
     @property
     def default(self) -> NodeQuotaList:
@@ -79,8 +80,9 @@ def check_node_quotas(reading: Reading, *, lending_within_nominal: bool) -> None
 
 
 def keep_followed(before: KindSpec, wanted: KindSpec) -> KindSpec:
-    """The spec with the quotas that the nodes gave last instead of those that the author wrote, in cells that followed
-    the nodes before and still do: a file that is applied twice changes nothing."""
+    """The spec with the last computed quotas instead of the author's, in cells that followed the nodes before and still
+    do, so that applying a file twice changes nothing.
+    """
     following = _keys(before) & _keys(wanted)
     if not following:
         return wanted

@@ -23,8 +23,8 @@ _MAX_CELLS: Final = 512
 class QuotaSpec:
     """One cell, in base units; no limit is None.
 
-    `spellings` has the amounts that were written in another way than ours, by their key: `800Gi` of a device's memory
-    stays that. An amount is the same however it is spelt.
+    `spellings` has the author's spelling of amounts by key, if it is not canonical: `800Gi` of a device's memory is
+    kept. The spelling does not affect the amount.
     """
 
     flavor: str
@@ -236,7 +236,7 @@ def _write_group(group: ResourceGroupSpec, naming: Naming, *, with_none: bool) -
 
 
 def _write_cell(cell: QuotaSpec, naming: Naming, with_none: bool) -> dict[str, str | None]:
-    """Amounts as they were written, or as canonical quantities."""
+    """Amounts in the author's spelling, or as canonical quantities."""
     amounts = {
         "nominalQuota": cell.nominal_quota,
         "borrowingLimit": cell.borrowing_limit,

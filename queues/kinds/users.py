@@ -47,7 +47,7 @@ def topology_is_used() -> Q:
 
 
 def of_check(cluster: Cluster, name: str) -> str:
-    """ClusterQueues that ask for it."""
+    """ClusterQueues that require it."""
     queues = ClusterQueue.objects.filter(cluster=cluster, admission_checks__contains=[{"name": name}])
     return _listed("it is required by", queues.values_list("name", flat=True))
 

@@ -1,4 +1,4 @@
-"""How large one object may be, and how much one workload may ask for in all."""
+"""The maximum size of one object, and the maximum total request of one workload."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from scheduling.manifest import LocatedError, MistakeReason
 from scheduling.model.quantity import UNLIMITED
 
 MAX_OBJECT_BYTES: Final = 3 * 2**19
-"""1.5 MiB: more than that Kubernetes' store takes of no object."""
+"""1.5 MiB: Kubernetes' store accepts no larger object."""
 
 MAX_REPLICAS: Final = 50_000
 """The replicas of one Deployment: each of them is a workload."""

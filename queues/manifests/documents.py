@@ -1,8 +1,8 @@
-"""YAML text -> documents of plain JSON values, refusing what a hostile or careless author may write.
+"""YAML text -> documents of plain JSON values, refusing content that a hostile or careless author may write.
 
-The text is read event by event and never composed, so depth, number and size are bounded while reading, and what
-aliases stand for is bounded while it is copied. Scalars become what Kubernetes' own YAML reader makes of them: no
-dates, no base-60 numbers, no NaN. As there, `<<` merges mappings, and a key that is written out wins.
+The text is read event by event and never composed, so depth, number and size are bounded while reading, and the content
+of aliases is bounded while it is copied. Scalars become the same values as in Kubernetes' own YAML reader: no dates, no
+base-60 numbers, no NaN. As there, `<<` merges mappings, and an explicit key wins.
 """
 
 import math
@@ -47,7 +47,7 @@ class Limits(NamedTuple):
     values: int = 4_000_000
     depth: int = 64
     aliased_values: int = 100_000
-    """Together, in what aliases stand for."""
+    """The total content of aliases."""
     aliased_characters: int = 4 * 2**20
 
 
@@ -68,8 +68,8 @@ def read_documents(
 ) -> list[Document]:
     """The documents of a YAML text in order; empty ones are counted but left out.
 
-    Raises `HostileManifest` for tags and whatever is too large, also once aliases are written out, and
-    `ManifestErrors` for text that is not YAML, for a key that stands twice and for a document that is no mapping.
+    Raises `HostileManifest` for tags and anything too large, also after aliases are expanded, and `ManifestErrors` for
+    text that is not YAML, for a duplicate key and for a document that is not a mapping.
     """
     reader = _Reader(source, first_index, limits)
     if len(text) > limits.bytes:
@@ -106,7 +106,8 @@ def _plain(text: str) -> Any:
 
 class _Frame:
     """A mapping or list that is being read; `key` is the field whose value comes next, `field` the last of them.
-    `merged` is what stands at its key `<<`."""
+    `merged` is the value of its key `<<`.
+    """
 
     __slots__ = ("container", "field", "key", "merged")
 
@@ -187,7 +188,7 @@ class _Reader:
             self._take_alias(event.anchor)
 
     def _take_alias(self, anchor: str) -> None:
-        """Write out what an alias stands for."""
+        """Expand an alias."""
         if anchor not in self._anchors:
             raise self.malformed(self._path(), f"*{anchor}", f"Not found: &{anchor} is not defined before its alias")
         value = self._anchors[anchor]
@@ -223,7 +224,7 @@ class _Reader:
         self._stack.pop()
 
     def _merge(self, frame: _Frame) -> None:
-        """Add what stands at `<<` to the keys that are written out."""
+        """Add the content of `<<` to the explicit keys."""
         container: Any = frame.container
         for each in frame.merged if isinstance(frame.merged, list) else [frame.merged]:
             if not isinstance(each, dict):

@@ -1,10 +1,10 @@
-"""Names for objects that asked for one with `generateName`."""
+"""Names for objects that request one with `generateName`."""
 
 import secrets
 from typing import Final
 
 _CHARACTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Kubernetes' choice: no vowels, which make words, and no look-alikes."""
+"""Kubernetes' alphabet: no vowels, which could form words, and no look-alikes."""
 _LENGTH: Final = 5
 _MAX_LENGTH: Final = 253
 

@@ -1,4 +1,4 @@
-"""Jobs as submitted, of any kind: what their workloads are made of."""
+"""Submitted jobs of any kind, as the source of their workloads."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _MAX_NAME: Final = 253
 
 
 class WorkloadsPer(StrEnum):
-    """How many workloads stand for a job."""
+    """The number of workloads of a job."""
 
     JOB = "job"
     """One."""
@@ -127,7 +127,7 @@ def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
 def job_manifest(
     top: FieldReader, meta: ObjectMeta, kind: str, api_version: str, body: dict[str, Any], **decided: Unpack[Decided]
 ) -> JobManifest:
-    """A job of any kind, with the labels and annotations that mean the same for all kinds."""
+    """A job of any kind, with the labels and annotations that all kinds share."""
     decided["workload_annotations"] = {**_copied_annotations(top, meta), **decided["workload_annotations"]}
     return JobManifest(
         meta=meta,
@@ -150,7 +150,7 @@ def _uid(top: FieldReader) -> str:
 
 
 def read_queue_name(top: FieldReader, meta: ObjectMeta) -> str:
-    """The LocalQueue that the job's label names, or an annotation. What is wrong with a label the kind's rules tell."""
+    """The LocalQueue that the job's label or an annotation names. The kind's rules report an invalid label."""
     if keys.QUEUE_NAME in meta.labels or keys.QUEUE_NAME not in meta.annotations:
         return meta.labels.get(keys.QUEUE_NAME, "")
     place = top.at(f"metadata.annotations[{keys.QUEUE_NAME}]")

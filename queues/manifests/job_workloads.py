@@ -1,4 +1,4 @@
-"""From a job as submitted to the workloads that it asks for."""
+"""Turns a submitted job into its workloads."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ class ClusterObjects(Protocol):
 
 
 class JobReader(Protocol):
-    """Reads the manifest of a job of one kind; `found_in_cluster`: the API server has let it in as it is."""
+    """Reads the manifest of a job of one kind; `found_in_cluster`: the API server has already accepted it."""
 
     def __call__(
         self, top: FieldReader, objects: ClusterObjects | None, *, found_in_cluster: bool = False
@@ -40,7 +40,7 @@ _POD_HASH_LENGTH = 5
 
 @dataclass(frozen=True, slots=True)
 class PriorityChoice:
-    """The class that a workload's priority comes from, and its value; no class is two empty words."""
+    """The class that a workload's priority comes from, and its kind; two empty texts without a class."""
 
     value: int = 0
     kind: str = ""
@@ -57,7 +57,7 @@ def job_spec(
     row_id: int | None = None,
     found_in_cluster: bool = False,
 ) -> JobSpec:
-    """The job to store; a `name` that was generated and a `queue_name` that was defaulted come from the caller."""
+    """The job to store; the caller provides a generated `name` and a defaulted `queue_name`."""
     name = name or job.meta.name
     manifest = {**job.manifest, "metadata": {**job.manifest["metadata"], "name": name}}
     managed = bool(job.queue_name if queue_name is None else queue_name)
@@ -145,11 +145,11 @@ def workload_specs(
     queue_required: bool = True,
     found_in_cluster: bool = False,
 ) -> list[WorkloadSpec]:
-    """The workloads that the manifest of a job or of a Workload asks for, as new ones.
+    """The new workloads that the manifest of a job or of a Workload requests.
 
-    Of a job's priority classes the first that it names is used. A job that was found in the cluster has its uid there,
-    which the names of its workloads contain a hash of. Raises `ManifestErrors`, which locates every mistake, and
-    `UnsupportedKind`; a job that names no queue is a mistake where one is required.
+    Of a job's priority classes, the first that it names is used. A job found in the cluster has its uid there, a hash
+    of which is in the names of its workloads. Raises `ManifestErrors`, which locates every mistake, and
+    `UnsupportedKind`; a job without a queue is a mistake if one is required.
     """
     report = ValidationReport(index)
     content = _with_namespace(document, default_namespace)

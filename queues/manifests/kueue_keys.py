@@ -20,7 +20,7 @@ PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 MULTIKUEUE_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
 MULTIKUEUE_ORIGIN_UID: Final = "kueue.x-k8s.io/multikueue-origin-uid"
 MULTIKUEUE_JOB: Final = "kueueweb.io/multikueue-job"
-"""Ours, on a workload that a manager has made in a worker: its job, as Kind/name."""
+"""kueueweb's own label, on a workload that a manager has created in a worker: its job, as Kind/name."""
 MINIMUM_PARALLELISM: Final = "kueue.x-k8s.io/job-min-parallelism"
 COMPLETIONS_EQUAL_PARALLELISM: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 PRIORITY_BOOST: Final = "kueue.x-k8s.io/priority-boost"
@@ -66,13 +66,13 @@ TOPOLOGY: Final = (
 """The annotations of a pod template about topology."""
 
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
-"""Kubernetes' label that tells a job's pods apart."""
+"""Kubernetes' label that identifies a job's pods."""
 
 NICE: Final = "kueueweb.io/nice"
-"""Ours, on jobs and workloads: how much lower their multifactor priority is."""
+"""kueueweb's own annotation, on jobs and workloads: how much lower their multifactor priority is."""
 
 TRANSLATED: Final = "kueueweb.io/translated"
-"""Ours, on an object that was translated from one of another scheduler: its source, and what became of its fields."""
+"""kueueweb's own annotation, on an object translated from another scheduler's: its source, and the result for each field."""
 
 COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE, TRANSLATED)
-"""Annotations of a job that its workload repeats, beside those of the provisioning prefix."""
+"""Annotations of a job that are copied to its workload, besides those of the provisioning prefix."""

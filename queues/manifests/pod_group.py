@@ -1,4 +1,4 @@
-"""Groups of plain pods: what a pod says of its group, and which pods are alike."""
+"""Groups of plain pods: the group's fields on a pod, and the rule for equal pods."""
 
 import copy
 from collections.abc import Iterable, Mapping

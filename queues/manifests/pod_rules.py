@@ -10,7 +10,9 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
 def check_pod_rules(template: FieldReader, restart_policies: tuple[str, ...]) -> None:
-    """Note what a real API server answers 422 to: a job that it refuses would hold quota and never start."""
+    """Record mistakes that a real API server answers with 422: a job that it refuses would hold quota and never
+    start.
+    """
     content = template.content.get("spec")
     if not isinstance(content, Mapping):
         return

@@ -1,4 +1,6 @@
-"""Kubernetes' Pod Security Standards: what a pod spec may not say at the levels baseline and restricted (pure)."""
+"""Kubernetes' Pod Security Standards: fields that a pod spec may not set at the levels baseline and restricted
+(pure).
+"""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Pod templates: kept as submitted, checked where they decide what a workload asks for and where it may run."""
+"""Pod templates: kept as submitted, and checked where they determine a workload's requests and nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ _CONTAINER_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PodTemplateSpec:
-    """A template as submitted, and what one pod of it asks for in base units, by Kubernetes' formula."""
+    """A template as submitted, and the requests of one of its pods in base units, by Kubernetes' formula."""
 
     manifest: Mapping[str, Any] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)

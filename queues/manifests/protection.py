@@ -9,7 +9,7 @@ NEVER_PREEMPT: Final = "kueueweb.io/never-preempt"
 
 
 def read_never_preempt(top: FieldReader, meta: ObjectMeta) -> bool:
-    """The annotation, which is "true" or "false"; left out means false."""
+    """The annotation, which is "true" or "false"; the default is false."""
     value = meta.annotations.get(NEVER_PREEMPT, "false")
     if value not in ("true", "false"):
         top.report.error(top.at(f"metadata.annotations[{NEVER_PREEMPT}]"), value, 'must be "true" or "false"')
@@ -17,11 +17,11 @@ def read_never_preempt(top: FieldReader, meta: ObjectMeta) -> bool:
 
 
 def without_never_preempt(meta: ObjectMeta) -> ObjectMeta:
-    """The metadata without the annotation that a column holds, so that only one place says it."""
+    """The metadata without the annotation that a column stores, so that it is stored only once."""
     kept = {key: text for key, text in meta.annotations.items() if key != NEVER_PREEMPT}
     return replace(meta, annotations=kept)
 
 
 def with_never_preempt(meta: ObjectMeta, never_preempt: bool) -> ObjectMeta:
-    """The metadata with the annotation that says what the column holds."""
+    """The metadata with the annotation for the column's value."""
     return replace(meta, annotations={**meta.annotations, NEVER_PREEMPT: "true"}) if never_preempt else meta

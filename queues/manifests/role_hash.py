@@ -43,8 +43,9 @@ _NANO: Final = -9
 
 
 def role_hash(spec: Mapping[str, Any], decisive: Mapping[str, str] | None = None) -> str:
-    """The role of a pod with this spec. `decisive` are annotations that Kueue does not look at, and that decide here
-    what the pod gets; without any the hash is Kueue's."""
+    """The role of a pod with this spec. `decisive` are annotations that Kueue ignores but that determine the pod's
+    devices here; without any, the hash is Kueue's.
+    """
     shape = {"spec": role_shape(spec), **({"annotations": _sorted(decisive)} if decisive else {})}
     text = json.dumps(shape, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
@@ -53,7 +54,7 @@ def role_hash(spec: Mapping[str, Any], decisive: Mapping[str, str] | None = None
 
 
 def role_shape(spec: Mapping[str, Any]) -> JsonObject:
-    """The part of a pod's spec that makes its role, in the order of its JSON."""
+    """The part of a pod's spec that determines its role, in the order of its JSON."""
     shape: JsonObject = {
         "affinity": _ordered(spec.get("affinity")),
         "containers": _containers(spec.get("containers")),

@@ -1,4 +1,4 @@
-"""Workloads as they are handed in: what every reader (our JSON, a Job manifest, a Workload manifest) makes of them."""
+"""Submitted workloads: the common result of every reader (our JSON, a Job manifest, a Workload manifest)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MAX_POD_SETS: Final = 18
 class PodSetSpec:
     """A group of identical pods. `requests` is per pod, in base units (milli for cpu), before Kueue's transformations.
 
-    `template` is the pod template as submitted ({metadata, spec}); `requests` is what it asks for by Kubernetes' rules.
+    `template` is the pod template as submitted ({metadata, spec}); `requests` follows from it by Kubernetes' rules.
     """
 
     name: str

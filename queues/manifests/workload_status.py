@@ -1,4 +1,4 @@
-"""The status of Kueue's Workload: where it is in its life, and what it was given."""
+"""The status of Kueue's Workload: its conditions, and its admission."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -157,7 +157,7 @@ def _counts(pods: FieldReader, count: int) -> Sequence[int]:
 
 
 def _time(reader: FieldReader, key: str) -> str:
-    """A time as it stands there."""
+    """A time as written there."""
     return reader.text(key) if _moment(reader, key) else ""
 
 

@@ -36,5 +36,5 @@ class MultiKueueCluster(EditedObject, ClusterObject):
 
     @property
     def is_active(self) -> bool:
-        """Whether it was reached when it was last looked at."""
+        """Whether it was reached at the last attempt."""
         return any(each["type"] == "Active" and each["status"] == "True" for each in self.conditions)

@@ -73,7 +73,7 @@ def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, 
 
 
 def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
-    """Stored conditions, without those that the rules do not know."""
+    """Stored conditions, without types that the rules do not know."""
     return {
         ConditionType(fields["type"]): Condition(
             ConditionType(fields["type"]),

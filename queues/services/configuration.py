@@ -1,4 +1,4 @@
-"""All writes of configuration objects: replacement by what is submitted, and deletion once nothing uses the object."""
+"""All writes of configuration objects: replacement by the submitted object, and deletion once nothing uses it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -77,7 +77,7 @@ def apply_json(
 
 
 def _generation_in(body: Mapping[str, Any]) -> Precondition | None:
-    """The precondition of `generation` in a body, which is there if a client sends back what it read."""
+    """The precondition of `generation` in a body, which is present if a client sends back an object that it read."""
     generation = body.get("generation")
     if generation is None:
         return None
@@ -167,7 +167,7 @@ def delete_objects(
 
 
 def forget_objects(cluster: Cluster, kind: Kind, keys: Sequence[str]) -> int:
-    """Remove rows whose objects are gone from the cluster, whatever refers to them; returns how many there were."""
+    """Remove rows whose objects no longer exist in the cluster, whatever refers to them; return their number."""
     metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
     with transaction.atomic():
         lock_configuration(cluster)
@@ -180,7 +180,7 @@ def forget_objects(cluster: Cluster, kind: Kind, keys: Sequence[str]) -> int:
 
 
 def set_check_active(cluster: Cluster, name: str, *, active: bool) -> bool:
-    """Note whether the controller of an admission check stands behind it; False where there is no such check."""
+    """Record whether the controller of an admission check is active; False if there is no such check."""
     rows = AdmissionCheck.objects.filter(cluster=cluster, name=name)
     if rows.exclude(active=active).update(active=active):
         wake_scheduler(cluster.name)

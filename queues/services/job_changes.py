@@ -1,4 +1,6 @@
-"""Changes of existing workloads: what may change, and the change itself. The caller has locked the workload's row."""
+"""Changes of existing workloads: the permitted changes, and their execution. The caller has locked the workload's
+row.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -143,7 +145,9 @@ def _cluster_queue_of(cluster_id: int, spec: WorkloadSpec) -> str:
 
 
 def _change_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:
-    """Changed counts are written in place, beside what the pod sets hold; changed pods replace the rows."""
+    """Changed counts are written in place, and other columns of the pod sets are kept; changed pods replace the
+    rows.
+    """
     if _without_counts(pod_set_specs(workload)) != _without_counts(spec.pod_sets):
         _replace_pod_sets(workload, spec)
         return

@@ -393,7 +393,7 @@ def _replace(
 
 
 def _is_scaled_to_zero(plan: _Plan) -> bool:
-    """Whether a job whose pods are one workload wants none of them for now (Kueue: a StatefulSet)."""
+    """Whether a job whose pods are one workload currently wants none of them (Kueue: a StatefulSet)."""
     job = plan.submitted.spec
     return plan.job.managed and job.workloads_per is WorkloadsPer.JOB and job.workload_count == 0
 

@@ -1,7 +1,7 @@
-"""A policy per namespace: what tenants' pods may request of a cluster, and which priorities workloads may have.
+"""A policy per namespace: what tenants' pods may request of a cluster, and the priorities that workloads may have.
 
-The Pod Security level is Kubernetes' own label on the Namespace; other permissions are annotations of ours there,
-which only cluster admins write.
+The Pod Security level is Kubernetes' own label on the Namespace; other permissions are kueueweb's annotations there,
+which only cluster admins can write.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

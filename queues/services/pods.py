@@ -135,7 +135,7 @@ def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:
 
 
 def forget_pods(cluster: Cluster, uids: Collection[str]) -> int:
-    """Delete pods that are gone from the cluster; returns how many were stored."""
+    """Delete pods that no longer exist in the cluster; return how many were stored."""
     return Pod.objects.filter(workload__cluster=cluster, uid__in=list(uids)).delete()[0] if uids else 0
 
 

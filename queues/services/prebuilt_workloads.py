@@ -22,7 +22,7 @@ from scheduling.model.vocabulary import WorkloadStatus
 _OUT_OF_SYNC: Final = "The prebuilt workload is out of sync with its user job"
 
 Found = dict[int, tuple[WorkloadSpec, Workload]]
-"""By the identity of a spec: the spec, and the workload that is there for it."""
+"""By the identity of a spec: the spec, and its prebuilt workload."""
 
 
 def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by: str = "") -> Found:
@@ -50,7 +50,7 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by:
 
 
 def is_prebuilt(cluster: Cluster, namespace: str, group: str) -> bool:
-    """Return whether a manager made the workload of a group of pods, and no group has it yet."""
+    """Return whether a manager created the workload of a pod group that no group has taken over yet."""
     rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=group, job=None)
     return rows.filter(labels__has_key=keys.MULTIKUEUE_ORIGIN).exclude(status=WorkloadStatus.FINISHED).exists()
 
@@ -80,8 +80,9 @@ def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
 
 
 def _may_take(row: Workload, job: JobSpec, submitted_by: str) -> bool:
-    """Whether the job has the rights of the workload's own author: it is of the same user, or both were made in the
-    cluster, where its own rules say who may make a job."""
+    """Whether the job may take over the workload: both belong to the same user, or both were created in the cluster,
+    whose own rules decide who may create a job.
+    """
     if row.submitted_by == submitted_by:
         return True
     is_users = get_user_model()._default_manager.filter(username=row.submitted_by).exists()
@@ -89,7 +90,7 @@ def _may_take(row: Workload, job: JobSpec, submitted_by: str) -> bool:
 
 
 def _prebuilt_name(job: JobSpec) -> str:
-    """The workload that the job names; the annotation goes before the label."""
+    """The workload that the job names; the annotation takes precedence over the label."""
     annotations: Mapping[str, str] = (job.manifest.get("metadata") or {}).get("annotations") or {}
     return annotations.get(keys.PREBUILT_WORKLOAD) or _labels(job).get(keys.PREBUILT_WORKLOAD, "")
 

@@ -360,7 +360,7 @@ def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tup
 
 
 def _taken_meanwhile(error: IntegrityError) -> str:
-    """Two calls used a name at the same time; the database's error says which."""
+    """Two requests used a name at the same time; the database's error has the name."""
     cause = error.__cause__
     detail = (cause.diag.message_detail or "") if isinstance(cause, DatabaseError) else ""
     return f"Another request stored an object with the same name; nothing of this request was stored. {detail}".strip()

@@ -88,7 +88,7 @@ def workload_spec(row: Workload) -> WorkloadSpec:
 
 
 def workload_manifest(row: Workload) -> dict[str, Any]:
-    """The manifest of a workload, with what an API server adds and its status: where it is in its life."""
+    """The manifest of a workload, with the fields that an API server adds, and its status."""
     written = write_workload(workload_spec(row))
     written["metadata"] |= server_metadata(row)
     owners = owner_references(row)
@@ -150,8 +150,9 @@ def workload_status(row: Workload) -> Status:
 
 
 def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
-    """The jobs that we started and whose Workload in the cluster does not say that they hold quota: a Kueue would stop
-    them. A line for each, with the reason where the cluster refused it."""
+    """The jobs that kueueweb started and whose Workload in the cluster does not show their quota: a Kueue would stop
+    them. One line each, with the reason if the cluster refused it.
+    """
     running = Workload.objects.filter(
         cluster=cluster, quota_reserved_at__isnull=False, job__isnull=False, pushed_sequence__gt=0
     ).exclude(status=WorkloadStatus.FINISHED)
@@ -169,7 +170,7 @@ def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
 
 
 def _dispatch(row: Workload) -> Status:
-    """The worker that runs it, or those that may."""
+    """The worker that runs it, or the nominated workers."""
     if row.multikueue.get("cluster"):
         return {"clusterName": row.multikueue["cluster"]}
     nominated = row.multikueue.get("nominated")

@@ -141,8 +141,9 @@ def requeue(
     message: str = "",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Ask for workloads that hold quota to stop and to wait in their queues again: the engine evicts them, with that
-    reason and message (empty: one that names the actor)."""
+    """Ask workloads that hold quota to stop and to wait in their queues again: the engine evicts them with that reason
+    and message (empty: one that names the actor).
+    """
     step = _Transition(
         f"{_UNFINISHED} AND workload.active AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NULL "
         "AND workload.deletion_requested_at IS NULL AND workload.requeue_requested_by = ''",
@@ -579,10 +580,10 @@ def _delete_rows(cluster: Cluster, keys: Keys) -> None:
 
 
 def raise_push(workloads: QuerySet[Workload]) -> int:
-    """Have the cluster told of these workloads again, and answer how many they are.
+    """Push these workloads again, and return their number.
 
-    The rows are locked in the order of their keys, as every writer of several workloads locks them: an UPDATE alone
-    takes them in any order, and two of them can wait for each other.
+    The rows are locked in the order of their keys, as by every writer of several workloads: a plain UPDATE locks them
+    in any order, and two of them can deadlock.
     """
     with transaction.atomic():
         locked = list(workloads.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))

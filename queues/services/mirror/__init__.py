@@ -1,1 +1,1 @@
-"""Rows of a cluster that another scheduler runs: they repeat what its objects say."""
+"""Rows of a cluster that another scheduler runs: they mirror its objects."""

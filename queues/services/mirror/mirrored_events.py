@@ -24,7 +24,7 @@ class MirroredEvent:
 
 
 def store_events(cluster: Cluster, events: Sequence[MirroredEvent]) -> None:
-    """Add those that are not stored yet: lists come again."""
+    """Add the events that are not stored yet: lists repeat them."""
     if not events:
         return
     uids = {event.workload_uid for event in events}

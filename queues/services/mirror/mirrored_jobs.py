@@ -1,4 +1,4 @@
-"""Jobs of a cluster that another scheduler runs: stored as they are, and linked to their workloads."""
+"""Jobs of a cluster that another scheduler runs: stored unchanged, and linked to their workloads."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class MirroredJob:
 
 
 def store_jobs(cluster: Cluster, kind: str, jobs: Sequence[MirroredJob]) -> None:
-    """Insert or update their rows; one of another uid that has the name of one of these is gone."""
+    """Insert or update their rows. A row with the same name and another uid is deleted."""
     if not jobs:
         return
     with transaction.atomic():
@@ -65,7 +65,7 @@ def store_jobs(cluster: Cluster, kind: str, jobs: Sequence[MirroredJob]) -> None
 
 
 def forget_jobs(cluster: Cluster, kind: str, uids: Iterable[str]) -> None:
-    """These are gone from the cluster. Their workloads stay until they are gone too."""
+    """Delete jobs that no longer exist in the cluster. Their workloads stay until they are deleted, too."""
     gone = [uuid.UUID(uid) for uid in uids]
     if gone:
         rows = Job.objects.filter(cluster=cluster, kind=kind, uid__in=gone)

@@ -1,4 +1,4 @@
-"""Workloads of a cluster that another scheduler runs: stored as its objects say, spec and status alike."""
+"""Workloads of a cluster that another scheduler runs: stored like their objects, both spec and status."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from scheduling.model.workload import Workload as RulesWorkload
 
 _BATCH: Final = 500
 _KEPT: Final = timedelta(hours=1)
-"""Changes that no leader has heard for so long are forgotten."""
+"""Changes that no leader has read for this long are deleted."""
 _NOTHING: Final = PodSetStatus()
 _GIVEN: Final = ("admitted_count", "flavors", "resource_usage", "topology_assignment", "reclaimable_count")
 _ASKED: Final = ("position", "count", "min_count", "template", "requests", "topology_request")
@@ -47,7 +47,7 @@ class MirroredWorkload:
 
 
 def store_workloads(cluster: Cluster, mirrored: Sequence[MirroredWorkload]) -> None:
-    """Insert or update their rows; one of another uid that has the name of one of these is gone."""
+    """Insert or update their rows. A row with the same name and another uid is deleted."""
     if not mirrored:
         return
     with transaction.atomic():
@@ -87,7 +87,7 @@ def note_changes(cluster: Cluster, changes: Sequence[tuple[str, str, Mapping[str
 
 
 def forget_workloads(cluster: Cluster, uids: Collection[uuid.UUID]) -> None:
-    """These are gone from the cluster."""
+    """Delete workloads that no longer exist in the cluster."""
     if uids:
         Workload.objects.filter(cluster=cluster, uid__in=uids).delete()
         wake_scheduler(cluster.name)
@@ -100,7 +100,7 @@ def keep_workloads(cluster: Cluster, uids: Collection[uuid.UUID]) -> None:
 
 
 def _make_room(cluster: Cluster, mirrored: Iterable[MirroredWorkload]) -> None:
-    """Names are unique, and an object may have been made anew under its name before its end was heard of."""
+    """Names are unique, and an object may have been created again under its name before its deletion was noticed."""
     keys = {(found.spec.namespace, found.spec.name): found.uid for found in mirrored}
     rows = Workload.objects.filter(cluster=cluster, name__in={name for _, name in keys})
     others = rows.values_list("namespace", "name", "uid")
@@ -113,7 +113,7 @@ def _jobs(cluster: Cluster, mirrored: Iterable[MirroredWorkload]) -> dict[uuid.U
 
 
 def _cluster_queues(cluster: Cluster) -> dict[tuple[str, str], str]:
-    """Where each LocalQueue, known by namespace and name, leads."""
+    """The ClusterQueue of each LocalQueue, by namespace and name."""
     rows = LocalQueue.objects.filter(cluster=cluster).values_list("namespace", "name", "cluster_queue_name")
     return {(namespace, name): cluster_queue for namespace, name, cluster_queue in rows}
 
@@ -182,7 +182,7 @@ def _pod_sets(found: MirroredWorkload) -> list[tuple[PodSetSpec, dict[str, Any]]
 
 
 def _update(row: Workload, values: Mapping[str, Any], found: MirroredWorkload) -> None:
-    """Pod sets last: what a workload held until now is recorded from them as its own row changes."""
+    """Pod sets come last: when a workload's own row changes, the resources that it held are recorded from them."""
     changed = {column: value for column, value in values.items() if getattr(row, column) != value}
     if changed:
         for column, value in changed.items():

@@ -76,7 +76,7 @@ class Member:
 
     @property
     def counts(self) -> bool:
-        """Whether it takes a place in the group: it may run, runs, or has succeeded."""
+        """Whether the pod takes a place in the group: it may run, runs, or has succeeded."""
         return self.row.phase != MemberPhase.FAILED and self.row.deletion_requested_at is None
 
     @property
@@ -111,12 +111,12 @@ def excess_message(pod: str) -> str:
 
 
 def is_followed(group: Job, members: Iterable[Member]) -> bool:
-    """Whether others made the group and all of its pods: the watcher follows it by Kueue's controller."""
+    """Whether all pods of the group were found in the cluster: the watcher then follows it with Kueue's controller."""
     return group.found_in_cluster and all(member.row.found_in_cluster for member in members)
 
 
 def is_composed(workload: Workload) -> bool:
-    """Whether all pods of its group existed once, so that its pod sets are those of the whole group."""
+    """Whether all pods of its group have existed, so that its pod sets are those of the whole group."""
     condition = _condition(workload, ConditionType.WAITING_FOR_REPLACEMENT_PODS)
     return condition is None or condition["reason"] != PendingReason.POD_GROUP_INCOMPLETE
 
@@ -128,7 +128,7 @@ def _condition(workload: Workload, type_: ConditionType) -> dict[str, Any] | Non
 
 
 def wait_for_pods(group: Job, now: datetime) -> None:
-    """Have the new workload of a group that others make wait: the watcher composes it once all pods are there."""
+    """Make the new workload of a found group wait: the watcher composes it once all pods exist."""
     workload = Workload.objects.select_for_update().get(job=group)
     message = f"Pod group {group.name} is not complete"
     set_condition(workload, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, message, now)
@@ -196,8 +196,9 @@ def refresh_groups(
     actor: str = "watcher",
     now: datetime | None = None,
 ) -> None:
-    """Run the controller's pass over these groups. Where others made all of the pods, the watcher runs it, over the
-    pods of the cluster. `anew`: pods were submitted, and a workload without quota is made of the present ones."""
+    """Run the controller's pass over these groups. For groups found in the cluster, the watcher runs it on the
+    cluster's pods. `anew`: pods were submitted, so a workload without quota is composed of the present ones.
+    """
     if not groups:
         return
     now = now or timezone.now()

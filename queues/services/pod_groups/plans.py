@@ -71,7 +71,7 @@ class GroupPlan:
     taken: bool = False
     """Another workload has the group's name."""
     prebuilt: bool = False
-    """A MultiKueue manager made the group's workload."""
+    """Whether a MultiKueue manager created the group's workload."""
 
 
 def plan_groups(

@@ -1,4 +1,4 @@
-"""Submits new pods of groups beside workloads. None of them may exist."""
+"""Submits new pods of groups together with workloads. None of them may exist."""
 
 from collections.abc import Sequence
 
