@@ -26,9 +26,9 @@ _LIVE: Final[Mapping[str, Kind]] = {
 
 
 class RowsAndCluster:
-    """Queues and classes from our rows, owners and namespaces from the cluster.
+    """Queues and classes from kueueweb's rows, owners and namespaces from the cluster.
 
-    What the cluster gave is cached for so many seconds; that something is not there is not.
+    Objects of the cluster are cached for this many seconds; missing objects are not cached.
     """
 
     def __init__(
@@ -139,9 +139,10 @@ _ROWS: Final[Mapping[str, Callable[[Cluster, str, str], JsonObject | None]]] = {
 
 
 class OneLook:
-    """The same objects, each looked up once: for the passes over one batch of jobs.
+    """The same objects, each looked up once, for the passes over one batch of jobs. Namespaces come from kueueweb's
+    rows, which the watcher updates:
 
-    Namespaces are those of our rows, which the watcher keeps: a pass begins with the namespace of its job.
+    a pass begins with the namespace of its job.
     """
 
     def __init__(self, cluster: Cluster, objects: Objects) -> None:

@@ -31,5 +31,5 @@ def was_failed(pod: JsonObject) -> bool:
 
 
 def is_overdue(pod: JsonObject, now: float) -> bool:
-    """Return whether the pod, which is being deleted, should have been gone a minute ago."""
+    """Return whether the pod should have finished terminating a minute ago."""
     return now >= parse_rfc3339(pod["metadata"]["deletionTimestamp"]) + GRACE_SECONDS

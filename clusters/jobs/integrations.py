@@ -1,4 +1,4 @@
-"""The part of Kueue's Configuration that says which kinds of jobs are managed, and where (pure)."""
+"""The part of Kueue's Configuration that determines which kinds of jobs are managed, and where (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from scheduling.model.selectors import LabelSelector
 
 
 def job_context(configuration: Mapping[str, Any], objects: Objects, now: str = "") -> JobContext:
-    """Return the context of the rules in a cluster with this Configuration; `now` is the time of what they write."""
+    """Return the context of the rules in a cluster with this Configuration; `now` is the time for written
+    timestamps.
+    """
     selector = configuration.get("managedJobsNamespaceSelector")
     settings = IntegrationSettings(
         manage_jobs_without_queue_name=configuration.get("manageJobsWithoutQueueName") is True,

@@ -1,7 +1,7 @@
-"""Groups of pods: runs the controller's pass over the pods of a group, and stores in rows the changes of its workload.
+"""Groups of pods: runs the controller's pass over the pods of a group, and stores the changes of its workload in rows.
 
-The workload of a group has a row from its first pod on, and waits as incomplete until the pass makes it. The pods are
-those of the cluster, or, of a group that was submitted here, those that its rows stand for.
+The workload of a group has a row from its first pod on, and waits as incomplete until the pass composes it. The pods
+are those of the cluster or, for a submitted group, those of its rows.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class GroupLook:
         record_finished(self.cluster, [key], reason, OWNER_IS_GONE, actor=self.actor, now=self.now)
 
     def _wait(self, why: str) -> None:
-        """Say why the group has no workload yet."""
+        """Report why the group has no workload yet."""
         total, there = self.group.manifest["spec"]["totalCount"], sum(map(is_runnable, self.pods))
         if there < total:
             why = f"Pod group {self.group.name} is not complete: {there} of its {total} pods are there"
@@ -123,7 +123,9 @@ class GroupLook:
             log_event(self.row, "ErrWorkloadCompose", why, actor=self.actor, now=self.now, warning=True)
 
     def _compose(self, made: JsonObject) -> None:
-        """Give the row what the pass has made: the group is complete, and its place in the queue counts from here."""
+        """Store the composed workload in the row: the group is complete, and its place in the queue counts from
+        here.
+        """
         pod_sets, noted = self._pod_sets(made), self._annotations()
         if pod_sets is None or noted is None:
             return
@@ -137,7 +139,7 @@ class GroupLook:
         wake_scheduler(self.cluster.name)
 
     def _is_new(self) -> bool:
-        """Whether the composed workload takes its place in the queue anew."""
+        """Whether the composed workload is queued again from now on."""
         return True
 
     def _changed_spec(self, after: JsonObject, pod_sets: tuple[PodSetSpec, ...]) -> WorkloadSpec:
@@ -207,9 +209,9 @@ class GroupLook:
 
 @dataclass
 class _SubmittedLook(GroupLook):
-    """A group with pods that were submitted here: its rows are locked, and its pods are shown as their rows say.
+    """A group with submitted pods: its rows are locked, and its pods are shown as their rows describe them.
 
-    `anew`: pods were submitted while the workload has no quota, so the workload is made of the present ones.
+    `anew`: pods were submitted while the workload has no quota, so the workload is composed of the present ones.
     """
 
     anew: bool = False
@@ -217,7 +219,7 @@ class _SubmittedLook(GroupLook):
     pass_class: ClassVar[type[SeenPodGroup]] = SubmittedPodGroup
 
     def store(self) -> bool:
-        """Store the changes, and remove the failed pods whose places others have taken."""
+        """Store the changes, and remove the failed pods that have been replaced."""
         self.acts = bool(self.changes.surplus)  # show the pods as they should be, not as they are
         stored = super().store()
         if stored and not (self.changes.workload and state.is_finished(self.changes.workload)):
@@ -237,7 +239,7 @@ class _SubmittedLook(GroupLook):
         return replace(super()._changed_spec(after, pod_sets), priority=None)
 
     def _remove_replaced(self) -> None:
-        """Drop failed pods from the group. One that others made keeps its row until it has lost its finalizer."""
+        """Remove failed pods from the group. A found pod keeps its row until it has lost its finalizer."""
         rows = Job.objects.filter(group=self.group, name__in=self.changes.released, phase=MemberPhase.FAILED)
         left = rows.update(deletion_requested_at=self.now) if self.changes.released else 0
         if left:
@@ -268,9 +270,9 @@ def settle_submitted(cluster: Cluster, group: Job, workload: Workload, anew: boo
 
 
 def _shown(row: Job, workload: Workload) -> JsonObject:
-    """The pod of a row: it waits at its gate until it has ended, because one that is stopped comes again.
+    """The pod of a row: it waits at its gate until it has ended, because a stopped pod is created again.
 
-    It has the queue, the gates and the time limit of its workload, where they may have been changed, and no class.
+    It has the queue, the gates and the time limit of its workload, which may have been changed there, and no class.
     """
     metadata, spec = row.manifest["metadata"], row.manifest["spec"]
     told = {

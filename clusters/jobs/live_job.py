@@ -1,7 +1,7 @@
-"""Jobs of a cluster that lives, as the controller's pass sees them: rows as objects, and what a pass changed of them.
+"""Live jobs, as the controller's pass sees them: rows as objects, and the changes of a pass.
 
-The pass runs over a store that holds one job and its workloads. The watcher stores what it wrote of the workloads in
-their rows, and the push writes into the cluster what it wrote of the job.
+The pass runs over a store with one job and its workloads. The watcher stores its changes of the workloads in their
+rows, and the push writes its changes of the job into the cluster.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
 
 Place = Callable[[str, Sequence[PodSetInfo]], None]
-"""Adds what we chose, nodes and our labels, to what an admission adds to pods; given the workload's name."""
+"""Adds kueueweb's nodes and labels to the additions of an admission to pods; gets the workload's name."""
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ class RayJobKind(JobKind):
     error_path: ClassVar[str] = "spec"
     """The path of the cluster's own fields in errors."""
     template_path: ClassVar[str] = "spec"
-    """The path of its templates in errors: Kueue gives them the place that they have in a RayCluster."""
+    """The path of its templates in errors: Kueue uses their path in a RayCluster."""
     autoscaling_rule: ClassVar[str] = "a kueue managed job should only use autoscaling when workload slicing is enabled"
     gates_templates: ClassVar[bool] = True
     """Whether the pods of an elastic job wait at a gate of their own."""
@@ -124,7 +124,7 @@ class RayJobKind(JobKind):
         return errors
 
     def _names_unreadable(self, site: TemplateSite) -> bool:
-        """Whether annotations of a template are reported by field even where the pod sets can't be made."""
+        """Whether annotations of a template are reported by field even if the pod sets can't be built."""
         return not self.reads_topology_off_pod_sets or site.name == HEAD
 
     # Elastic jobs
@@ -137,7 +137,7 @@ class RayJobKind(JobKind):
                 group["replicas"] = replicas
 
     def ray_cluster_name(self, job: JsonObject) -> str:
-        """The RayCluster that the job has made, "" while there is none."""
+        """The RayCluster that the job has created, "" while there is none."""
         return ""
 
     def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
@@ -151,7 +151,7 @@ class RayJobKind(JobKind):
         return super().slice_name(job) + (f"_{made}" if made else "")
 
     def follow_autoscaler(self, pod_sets: Sequence[JsonObject], job: JsonObject, context: JobContext) -> None:
-        """Counts workers as the autoscaler of the made RayCluster wants them. Raises JobError."""
+        """Counts workers as the autoscaler of the RayCluster requests them. Raises JobError."""
         name = self.ray_cluster_name(job)
         if not is_elastic(job) or not self.cluster(job).get("enableInTreeAutoscaling") or not name:
             return

@@ -47,9 +47,9 @@ class ServingKind(JobKind):
 
     framework: str
     group_label: str = ""
-    """The label by which pods of one workload are told from pods of another one of the same object."""
+    """The label that distinguishes the pods of the workloads of one object."""
     part_kind: str = ""
-    """The kind of the objects by which it makes its pods, where it does not make them itself."""
+    """The kind of the intermediate objects that create its pods, if it does not create them itself."""
     defaults_updates = True
     stopping = Stopping.DELETE_PODS
     optional = False
@@ -92,7 +92,7 @@ class ServingKind(JobKind):
 
     @abstractmethod
     def mark_templates(self, job: JsonObject) -> None:
-        """Tells the pods of a managed object to wait."""
+        """Gates the pods of a managed object."""
 
     def mark(self, template: JsonObject, job: JsonObject) -> None:
         """Copy queue and priority to the pods of a template, and label the pods with their owner."""
@@ -120,10 +120,10 @@ class ServingKind(JobKind):
         """One pass over one object and its pods. Raises JobError."""
 
     def reconcile_pods(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
-        """The part of a pass that concerns the pods of an object: make them members of their workloads' groups."""
+        """The part of a pass for the pods of an object: make them members of their workloads' groups."""
 
     def maker_of(self, pod: JsonObject) -> str:
-        """The name of the object that made a pod, which the pod's controller says."""
+        """The name of the object that created a pod, from the pod's controller reference."""
         return str((controller_of(pod) or {}).get("name", ""))
 
     def is_ours(self, job: JsonObject, context: JobContext) -> bool:
@@ -198,11 +198,11 @@ def is_of_old_revision(pod: JsonObject, stateful_set: JsonObject) -> bool:
 
 
 def lets_pods_wait(kind: JobKind, job: JsonObject) -> bool:
-    """Whether the webhook has marked the templates, so that the object's pods are gated as they are made."""
+    """Whether the webhook has marked the templates, so that the object's pods are gated at creation."""
     marked = [annotated_parent(template) for _, template in kind.templates(job)]
     return isinstance(kind, ServingKind) and kind.groups_pods and set(marked) == {kind.framework}
 
 
 def annotated_parent(template: JsonObject) -> str | None:
-    """Return the kind that the template says its pods belong to."""
+    """Return the kind that the template gives for its pods' owner."""
     return annotations_of(template).get(keys.SUSPENDING_PARENT)

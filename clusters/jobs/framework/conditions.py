@@ -75,7 +75,7 @@ def finish(workload: JsonObject, reason: str, message: str, now: str) -> bool:
 
 
 def release_quota(workload: JsonObject, reason: str, message: str, now: str) -> bool:
-    """Takes the reservation, and with it the admission, off the workload; whether anything changed."""
+    """Remove the reservation, and with it the admission, from the workload; return whether anything changed."""
     changed = set_condition(workload, QUOTA_RESERVED, False, reason, message, now)
     changed = mapping_at(workload, "status").pop("admission", None) is not None or changed
     reason, message = "NoReservation", "The workload has no reservation"

@@ -1,4 +1,4 @@
-"""The inputs of the rules for jobs beside the job: settings, the known kinds, and the cluster's objects."""
+"""The inputs of the rules for jobs, besides the job: settings, the known kinds, and the cluster's objects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
 
 @dataclass(frozen=True, slots=True)
 class IntegrationSettings:
-    """The part of Kueue's Configuration that says which jobs are managed.
+    """The part of Kueue's Configuration that determines the managed jobs.
 
-    `managed_jobs_namespace_selector` None takes every namespace.
+    `managed_jobs_namespace_selector` None selects every namespace.
     """
 
     manage_jobs_without_queue_name: bool = False
@@ -33,7 +33,7 @@ class IntegrationSettings:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """`kinds` are those with an integration, by (apiVersion, kind); `now` is the time of what is written."""
+    """`kinds` are those with an integration, by (apiVersion, kind); `now` is the time for written timestamps."""
 
     settings: IntegrationSettings
     objects: Objects
@@ -60,7 +60,7 @@ class JobContext:
         return kind in self.external or (kind in self.kinds and (not self.enabled or kind in self.enabled))
 
     def name_of_kind(self, reference: Mapping[str, str]) -> str:
-        """By what name the object of an owner reference is looked up: Kind.version.group, where others manage it."""
+        """The name by which an owner reference is looked up among externally managed kinds: Kind.version.group."""
         api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
         if (api_version, kind) not in self.external:
             return kind

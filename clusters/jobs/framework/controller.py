@@ -1,7 +1,8 @@
-"""The controller of all kinds of jobs: one pass over one job brings it and its workload one step nearer to each other.
+"""The controller of all kinds of jobs: one pass over a job brings the job and its workload one step closer to each
+other.
 
-A pass writes what it finds to be done into the store and ends; passes are repeated until none changes anything. The
-order of the steps is Kueue's.
+A pass writes its changes into the store and ends; passes are repeated until none changes anything. The order of the
+steps is Kueue's.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def reconcile(job: ManagedJob) -> None:
 
 
 class _Pass:
-    """A pass over one job. Each step says whether it ends the pass."""
+    """A pass over one job. Each step returns whether it ends the pass."""
 
     def __init__(self, job: ManagedJob) -> None:
         self.job = job
@@ -155,7 +156,7 @@ class _Pass:
         return None
 
     def _follow_priority_of_slices(self, workload: JsonObject | None) -> None:
-        """The slice that holds quota and the one that is to replace it have the same priority."""
+        """Copy the priority of the slice that holds quota to its replacement."""
         live = [] if workload is None else [workload]
         holding = latest_with_quota(self.job.workloads())
         if holding is not None and all(each["metadata"]["name"] != holding["metadata"]["name"] for each in live):
@@ -200,7 +201,7 @@ class _Pass:
             self.store.write(workload)
 
     def _prepare(self, workload: JsonObject, active: bool | None) -> None:
-        """Fill in the fields of a new workload beside its pod sets. Raises JobError."""
+        """Fill in the fields of a new workload other than its pod sets. Raises JobError."""
         job = self.job
         follow_gates(workload, job.object)
         own_class = job.kind.priority_class(job.object)
@@ -349,7 +350,7 @@ class _Pass:
 
 
 def runs_elsewhere(workload: JsonObject, context: JobContext) -> bool:
-    """Whether another cluster runs the job, as one of its admission checks says (MultiKueue)."""
+    """Whether one of its admission checks says that another cluster runs the job (MultiKueue)."""
     for check in workload["status"].get("admissionChecks") or ():
         found = context.objects.get("AdmissionCheck", "", check["name"])
         if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:

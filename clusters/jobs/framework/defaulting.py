@@ -1,4 +1,4 @@
-"""The mutating webhook: what is filled in when a job is created."""
+"""The mutating webhook: fills in fields when a job is created."""
 
 from __future__ import annotations
 

@@ -85,12 +85,12 @@ def distinct(errors: Iterable[FieldError]) -> FieldErrors:
 
 
 class JobError(Exception):
-    """The job can't be handled as it is; trying again may help."""
+    """The job can't be handled in its present state; trying again may help."""
 
 
 class PendingJob(JobError):
-    """Nothing is wrong, but something is not there yet: there is nothing to report."""
+    """There is no error, but something does not exist yet: nothing is reported."""
 
 
 class CannotStart(JobError):
-    """The pods can't run with what they were assigned, and never will: trying again does not help."""
+    """The pods can't run with their assignment, and never will: trying again does not help."""

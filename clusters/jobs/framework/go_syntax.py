@@ -16,7 +16,7 @@ _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class BadSyntax(ValueError):
-    """The text is no such value; says so in the words of Go's strconv."""
+    """The text is not a valid value; the message is that of Go's strconv."""
 
     def __init__(self, function: str, text: str, problem: str) -> None:
         super().__init__(f"strconv.{function}: parsing {json.dumps(text, ensure_ascii=False)}: {problem}")

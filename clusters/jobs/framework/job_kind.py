@@ -23,18 +23,18 @@ from queues.manifests.job import WorkloadsPer
 
 
 class Stopping(StrEnum):
-    """How the pods of a job are made to go."""
+    """How the pods of a job are stopped."""
 
     SUSPEND = "suspend"
-    """The job says that it is suspended, and stays, without pods."""
+    """The job is suspended in its spec, and stays without pods."""
     DELETE = "delete"
     """The job is its pod: it is deleted and created again."""
     DELETE_PODS = "delete pods"
-    """Its pods are deleted one by one, and those that come in their place wait at the gate."""
+    """Its pods are deleted one by one, and their replacements wait at the gate."""
 
 
 class Outcome(NamedTuple):
-    """Whether a job has come to its end, and how."""
+    """Whether a job has ended, and how."""
 
     finished: bool
     success: bool = True
@@ -101,9 +101,9 @@ class JobKind(ABC):
     remedy: ClassVar[str] = ""
     """The remedy for a job whose pods cannot be determined."""
     has_workload: ClassVar[bool] = True
-    """False for what makes jobs: it is kept and made in the cluster, and its jobs get workloads."""
+    """False for kinds that create jobs: they are kept and created in the cluster, and their jobs get workloads."""
     remakes_parts: ClassVar[bool] = False
-    """Whether its operator makes deleted parts anew while the object itself waits for them to go."""
+    """Whether its operator recreates deleted parts while the object itself waits for their deletion."""
     size_path: ClassVar[str] = "spec"
     """The path that errors name if the number of pods cannot change."""
     serves: ClassVar[bool] = False
@@ -136,23 +136,25 @@ class JobKind(ABC):
         return f"{api_version}, Kind={self.kind}"
 
     def as_kept(self, job: JsonObject) -> JsonObject:
-        """A copy of the object as the API server would give it back."""
+        """A copy of the object as the API server would return it."""
         return {
             key: without_empty_texts(value, self.kept_texts, self.omitted_zeros if key == "status" else frozenset())
             for key, value in copy.deepcopy(job).items()
         }
 
     def prepare_for_worker(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have nothing of the sort
-        """Take off a job what this cluster's API server or controller wrote for itself, as it is made in another."""
+        """Remove fields that this cluster's API server or controller wrote, before the job is created in another
+        cluster.
+        """
 
     def fill_in(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have no such default
-        """Fills in what the API server would, as far as it decides about pods: manifests of users lack it."""
+        """Fill in the API server's defaults that matter for pods: users' manifests lack them."""
 
     # Parts of the job
 
     @abstractmethod
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        """The templates, in the order of the pod sets; those that are missing are made in the job."""
+        """The templates, in the order of the pod sets; missing ones are created in the job."""
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         """The pod sets of the job's workload. Raises JobError."""
@@ -166,11 +168,11 @@ class JobKind(ABC):
         return [(site.name.lower(), site.template) for site in self.sites(job)]
 
     def run_sites(self, job: JsonObject, context: JobContext) -> list[TemplateSite]:
-        """The templates that its pods are made of. Raises JobError."""
+        """The templates of its pods. Raises JobError."""
         return self.sites(job)
 
     def workload_count(self, job: JsonObject) -> int:
-        """How many workloads stand for the job."""
+        """The number of workloads of the job."""
         return 1
 
     def selector_of_pods(self, job: JsonObject) -> str:
@@ -205,7 +207,7 @@ class JobKind(ABC):
         assign(job, self.suspend_path, False)
 
     def start(self, job: JsonObject, infos: Sequence[PodSetInfo], context: JobContext) -> None:
-        """Merges what was admitted into the job and lets it run. Raises CannotStart; the job is then spoilt."""
+        """Merges the admission into the job and lets it run. Raises CannotStart; the job is then unusable."""
         sites = self.sites(job)
         expect_infos(len(sites), infos)
         self.resume(job)
@@ -213,22 +215,21 @@ class JobKind(ABC):
             merge_into_template(site.template, info)
 
     def stop(self, job: JsonObject, infos: Sequence[PodSetInfo] | None) -> None:
-        """Suspends the job and gives its templates back what they were before. Raises JobError: what was changed until
-        then holds."""
+        """Suspends the job and restores its templates. Raises JobError: changes made before it are kept."""
         if not self.is_suspended(job):
             self.suspend(job)
             if infos is not None:
                 self.restore(job, infos)
 
     def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        """Gives the templates back what the pod sets say; nothing where the numbers differ."""
+        """Restores the templates from the pod sets; does nothing if the numbers differ."""
         sites = self.sites(job)
         if len(sites) == len(infos):
             for site, info in zip(sites, infos, strict=True):
                 restore_template(site.template, info)
 
     def is_stopped(self, job: JsonObject) -> bool:
-        """Whether no pod of a suspended job is left, and none can come."""
+        """Whether all pods of a suspended job are gone, and none can be created."""
         return self.is_suspended(job) and not self.is_active(job)
 
     def status_before_change(self, job: JsonObject) -> JsonObject | None:
@@ -236,7 +237,7 @@ class JobKind(ABC):
         return None
 
     def resize(self, job: JsonObject, sizes: JsonObject) -> None:  # noqa: B027 - of elastic kinds only
-        """Gives a job that runs the numbers of pods of `sizes`, another version of it."""
+        """Sets the pod counts of a running job to those of `sizes`, another version of it."""
 
     # The status
 
@@ -253,7 +254,7 @@ class JobKind(ABC):
         """Whether all pods are ready, or done."""
 
     def reclaimable_pods(self, job: JsonObject, context: JobContext) -> list[JsonObject] | None:
-        """Pods that will not be needed again, {name, count} per pod set; None where the kind does not tell."""
+        """Pods that will not be needed again, {name, count} per pod set; None if the kind does not report them."""
         return None
 
     def is_on_hold(self, job: JsonObject) -> bool | None:
@@ -267,7 +268,7 @@ class JobKind(ABC):
     # Elastic jobs
 
     def slice_name(self, job: JsonObject) -> str:
-        """Return the part of the workload's name that tells this size from the others."""
+        """Return the part of the workload's name that distinguishes this size from others."""
         return str(dig(job, "metadata", "generation") or 0)
 
     def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
@@ -277,7 +278,7 @@ class JobKind(ABC):
     # The webhooks
 
     def default(self, job: JsonObject, context: JobContext) -> None:
-        """Fills in what the mutating webhook does. Raises JobError where the job is refused."""
+        """Apply the mutating webhook. Raises JobError if the job is refused."""
         default_queue(job, context)
         default_priority_class(job, context)
         if is_managed(job, context) and not self.is_suspended(job):
@@ -335,7 +336,7 @@ class JobKind(ABC):
             return [], failure
 
     def warnings(self, job: JsonObject, context: JobContext) -> list[str]:
-        """Return warnings, beside the errors."""
+        """Return warnings, in addition to the errors."""
         return []
 
     def is_watched_over(self, job: JsonObject, context: JobContext) -> bool:

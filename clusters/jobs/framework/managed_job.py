@@ -1,4 +1,4 @@
-"""A job as its controller sees it: the object, the workloads that stand for it, and what may be done with both."""
+"""A job as its controller sees it: the object, its workloads, and the operations on both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ORPHANED = ("OwnerNotFound", OWNER_IS_GONE)
 
 
 class ManagedJob:
-    """One object of a kind that can be suspended. Pods and groups of pods differ, and say so in a subclass."""
+    """One object of a kind that can be suspended. Subclasses handle pods and groups of pods."""
 
     is_top_level = False
     """Whether its owners are ignored, because no owner starts and stops it."""
@@ -52,7 +52,7 @@ class ManagedJob:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the job does not exist any more, or is being deleted."""
+        """Whether the job no longer exists, or is being deleted."""
         return not self.found or is_being_deleted(self.object)
 
     def is_skipped(self) -> bool:
@@ -98,10 +98,10 @@ class ManagedJob:
             self.store.write(workload)
 
     def finalize(self) -> None:
-        """Clean up when the job needs no workload any more."""
+        """Clean up when the job no longer needs a workload."""
 
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
-        """The workload that matches the job as it is, and those that do not. Raises JobError."""
+        """The workload that matches the job, and those that do not. Raises JobError."""
         match: JsonObject | None = None
         others = []
         for workload in self.workloads():
@@ -112,7 +112,7 @@ class ManagedJob:
         return match, others
 
     def is_equivalent(self, workload: JsonObject) -> bool:
-        """Whether a workload matches the job as it is. Raises JobError."""
+        """Whether a workload matches the job. Raises JobError."""
         owner = controller_of(workload) or {}
         if (owner.get("name"), owner.get("uid")) != (name_of(self.object), uid_of(self.object)):
             return False
@@ -191,7 +191,7 @@ class ManagedJob:
             self.store.write(self.object)
 
     def annotate(self) -> None:
-        """Puts the annotations on an elastic job that its kind asks for."""
+        """Add to an elastic job the annotations that its kind requires."""
         wanted = self.kind.elastic_annotations(self.object, self.context)
         if any(annotations_of(self.object).get(key) != value for key, value in wanted.items()):
             mapping_at(self.object, "metadata", "annotations").update(wanted)

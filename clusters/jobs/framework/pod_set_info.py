@@ -1,4 +1,4 @@
-"""The additions of an admission to the pods of a pod set: merged into a template, and taken out again."""
+"""The additions of an admission to the pods of a pod set: merged into a template, and removed again."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _replaced_annotations(info: PodSetInfo) -> tuple[str, ...]:
 
 
 def restore_template(template: JsonObject, info: PodSetInfo) -> None:
-    """Gives a template back what the pod set says, and takes away whatever was added since."""
+    """Restores a template from the pod set, and removes later additions."""
     _write(
         template,
         {

@@ -1,4 +1,4 @@
-"""Pod sets of a workload: made of a kind's templates, compared, and what one of their pods asks for."""
+"""Pod sets of a workload: built from a kind's templates, compared, and the requests of one of their pods."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def make_pod_set(
     minimum: int | None = None,
     annotated: Mapping[str, Any] | None = None,
 ) -> JsonObject:
-    """A pod set with a copy of the template; `annotated` is what states the topology, if not the template.
+    """A pod set with a copy of the template; `annotated` states the topology, if not the template.
 
-    Raises JobError where the topology can't be read.
+    Raises JobError if the topology can't be read.
     """
     request = topology_request(template if annotated is None else annotated, labels)
     pod_set: JsonObject = {"name": name.lower(), "count": count, "template": copied(dict(template))}
@@ -49,13 +49,14 @@ def _containers(template: Mapping[str, Any]) -> Iterable[JsonObject]:
 
 
 def _last_of_each_name(variables: Sequence[JsonObject]) -> list[JsonObject]:
-    """Repeated environment variables come down to the last value, at the place of the first: a server-side apply of the
-    workload would refuse a name twice."""
+    """Keep only the last value of repeated environment variables, in the place of the first: a server-side apply of the
+    workload would refuse a duplicate name.
+    """
     return list({variable.get("name", ""): variable for variable in variables}.values())
 
 
 def same_pods(one: Sequence[JsonObject], other: Sequence[JsonObject], *, tolerations: bool) -> bool:
-    """Whether two lists of pod sets would make the same pods, as far as a workload depends on it."""
+    """Whether two lists of pod sets would create the same pods, as far as a workload depends on it."""
     return len(one) == len(other) and all(
         _shape(each, tolerations) == _shape(its, tolerations) for each, its in zip(one, other, strict=True)
     )

@@ -42,7 +42,7 @@ def _key(workload: JsonObject) -> str:
 
 
 def link_slice(workload: JsonObject, workloads: Sequence[JsonObject]) -> None:
-    """Marks a new workload as a slice, and as the replacement of the one that is there. Raises JobError."""
+    """Marks a new workload as a slice, and as the replacement of the existing one. Raises JobError."""
     existing = unfinished(workloads)
     if len(existing) > 1:
         raise JobError(f"unexpected workload-slices count: {len(existing)}")
@@ -83,8 +83,9 @@ def _is_smaller(wanted: dict[str, int], had: dict[str, int]) -> bool:
 
 
 def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> JsonObject | None:
-    """Choose among several slices: the one that waits to replace the one with quota, or else that one; the others
-    finish."""
+    """Choose among several slices: the one that waits to replace the one with quota, or else that one; the others are
+    finished.
+    """
     replacements = _replacements(existing)
     holding, latest = None, None
     for workload in existing:
@@ -106,7 +107,7 @@ def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> Jso
 
 
 def _replacements(existing: Sequence[JsonObject]) -> dict[str, JsonObject]:
-    """The slices that replace others, by the key of the one that they replace; one with quota goes before."""
+    """The slices that replace others, by the key of the replaced slice; one with quota takes precedence."""
     found: dict[str, JsonObject] = {}
     for workload in existing:
         key = replaced_by(workload)

@@ -1,4 +1,4 @@
-"""The objects of a cluster, in memory: what the rules look up, and where a controller's writes go."""
+"""The objects of a cluster, in memory: the source of the rules' look-ups, and the target of a controller's writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ObjectStore:
         self.write(obj)
 
     def write(self, obj: JsonObject) -> None:
-        """Creates or replaces an object; one that is being deleted goes with its last finalizer."""
+        """Creates or replaces an object; one that is being deleted disappears with its last finalizer."""
         metadata = obj["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._remove(_key(obj))

@@ -1,4 +1,4 @@
-"""Kubernetes' rules for names, with the messages that its API server gives."""
+"""Kubernetes' rules for names, with its API server's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload of a job: its name, how it is made, its priority."""
+"""The workload of a job: its name, its construction, its priority."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def name_for_set(owner: Mapping[str, Any], name: str = "") -> str:
 def new_workload(
     name: str, owner: JsonObject, pod_sets: Sequence[JsonObject], label_keys: Iterable[str] = ()
 ) -> JsonObject:
-    """A workload with what it takes over from its owner; without owner references."""
+    """A workload with the fields copied from its owner; without owner references."""
     annotations = {
         key: value for key, value in annotations_of(owner).items() if key.startswith(keys.PROVISIONING_PREFIX)
     }

@@ -1,1 +1,1 @@
-"""One file for each kind of job: where its templates are, how it starts and stops, what its status says."""
+"""One file for each kind of job: its templates, how it starts and stops, how its status is read."""

@@ -108,7 +108,7 @@ def _components(job: JsonObject) -> list[JsonObject]:
 
 
 def _parts(job: JsonObject) -> list[list[_Part]]:
-    """The pod sets per component: as its controller noted them, as they are declared, or by what is wrapped."""
+    """The pod sets per component: as its controller recorded them, as they are declared, or from the wrapped object."""
     noted = dig(job, "status", "componentStatus") or []
     components = _components(job)
     if len(noted) == len(components):
@@ -229,7 +229,7 @@ def _as_injected(info: PodSetInfo) -> JsonObject:
 
 
 def _as_completed(template: JsonObject) -> JsonObject:
-    """The part of a template that AppWrapper looks at, with the API server's defaults filled in."""
+    """The part of a template that AppWrapper reads, with the API server's defaults filled in."""
     metadata = template.get("metadata") or {}
     spec = template["spec"]
     completed: JsonObject = {

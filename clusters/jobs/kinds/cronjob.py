@@ -1,4 +1,4 @@
-"""batch/v1 CronJob: it makes Jobs, and each of them waits for its own admission."""
+"""batch/v1 CronJob: it creates Jobs, and each of them waits for its own admission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""apps/v1 Deployment: each of its pods is a workload by itself."""
+"""apps/v1 Deployment: each of its pods is a workload of its own."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _minimum_text(job: JsonObject) -> str | None:
 
 
 def _minimum(job: JsonObject) -> int | None:
-    """The least number of pods that partial admission may leave; None where it is not asked for."""
+    """The minimum number of pods for partial admission; None if it is not requested."""
     text = _minimum_text(job)
     if text is None:
         return None
@@ -269,7 +269,7 @@ def _check_completions_follow(job: JsonObject) -> FieldErrors:
 
 
 def _indexes_done(job: JsonObject, completions: int) -> int:
-    """How many indexes below `completions` have come to an end, one way or the other."""
+    """The number of indexes below `completions` that have ended, successfully or not."""
     done: set[int] = set()
     for field in ("completedIndexes", "failedIndexes"):
         for interval in str(dig(job, "status", field) or "").split(","):
@@ -279,7 +279,7 @@ def _indexes_done(job: JsonObject, completions: int) -> int:
 
 
 def _interval(text: str) -> tuple[int, int]:
-    """The indexes of `3` or `3-5`; nothing of what is malformed."""
+    """The indexes of `3` or `3-5`; none if malformed."""
     first, dash, last = text.partition("-")
     try:
         return parse_integer(first), parse_integer(last if dash else first)

@@ -76,7 +76,7 @@ def pods_per_replica(replicated: Mapping[str, Any]) -> int:
 
 
 def completed_or_failed(job: JsonObject, completed: str) -> Outcome:
-    """The end of a job that says so by conditions, of which completion goes before failure."""
+    """The outcome of a job that reports it by conditions; completion takes precedence over failure."""
     for kind, success in ((completed, True), ("Failed", False)):
         if is_true(job, kind):
             condition = condition_of(job, kind) or {}

@@ -77,7 +77,7 @@ class Pod(JobKind):
         return is_terminated(job) or is_gated(job)
 
     def suspend(self, job: JsonObject) -> None:
-        """Nothing: only its deletion stops a pod."""
+        """Nothing: a pod is stopped only by deleting it."""
 
     def outcome(self, job: JsonObject) -> Outcome:
         if not is_terminated(job):
@@ -115,7 +115,7 @@ class Pod(JobKind):
         set_annotation(job, keys.ROLE_HASH, role_of(job))
 
     def _takes(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the pod is a job by itself, and is marked as one. Raises JobError."""
+        """Whether the pod is a job of its own, and is marked as one. Raises JobError."""
         namespace = namespace_of(job)
         if context.objects.get("Namespace", "", namespace) is None:
             raise JobError(f'failed to get namespace: namespaces "{namespace}" not found')
@@ -159,13 +159,13 @@ def group_name_of(pod: JsonObject) -> str:
 
 
 def role_of(pod: JsonObject) -> str:
-    """The role that the pod is annotated with, else the one that follows from its spec."""
+    """The role in the pod's annotation, else the one that follows from its spec."""
     annotations = annotations_of(pod)
     return annotations[keys.ROLE_HASH] if keys.ROLE_HASH in annotations else role_hash(pod.get("spec") or {})
 
 
 def total_count_of(pod: JsonObject) -> int:
-    """How many pods the pod's group has. Raises JobError, with what is wrong with the annotation."""
+    """The number of pods in the pod's group. Raises JobError, with the fault of the annotation."""
     if not group_name_of(pod):
         raise JobError(f"pod doesn't have a '{keys.POD_GROUP_NAME}' annotation/label")
     text = annotations_of(pod).get(keys.POD_GROUP_TOTAL_COUNT)
@@ -234,7 +234,7 @@ def _check_retriable(old: JsonObject, new: JsonObject) -> FieldErrors:
 
 
 class ManagedPod(ManagedJob):
-    """A pod that is a workload by itself."""
+    """A pod that is a workload of its own."""
 
     is_top_level = True
     starts_in_this_cluster_only = True
@@ -265,7 +265,7 @@ def let_go(pod: JsonObject, store: ObjectStore) -> bool:
 
 
 def start_pod(pod: JsonObject, info: PodSetInfo, store: ObjectStore) -> None:
-    """Lets a pod be scheduled. Raises CannotStart; the pod is then spoilt, and not written."""
+    """Lets a pod be scheduled. Raises CannotStart; the pod is then unusable, and not written."""
     merge_into_template(pod, info)
     topology = any(gate["name"] == keys.TOPOLOGY_GATE for gate in info.scheduling_gates)
     remove_gates(pod, keys.ADMISSION_GATE, *(() if topology else (keys.TOPOLOGY_GATE,)))
@@ -280,7 +280,9 @@ def stop_pods(
     context: JobContext,
     store: ObjectStore,
 ) -> None:
-    """Deletes pods, saying why. Those that wait at their gate, or have ended, stay unless the workload goes."""
+    """Deletes pods, with a reason. Pods that wait at their gate, or have ended, are kept unless the workload is
+    deleted.
+    """
     if reason == WORKLOAD_EVICTED and workload is not None:
         reason += f"DueTo{(condition_of(workload, EVICTED) or {}).get('reason', '')}"
     for pod in pods:

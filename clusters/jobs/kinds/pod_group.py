@@ -83,7 +83,7 @@ class PodGroup(ManagedJob):
 
     @property
     def _is_fast(self) -> bool:
-        """Whether the first pod defines all pods to come (fast admission)."""
+        """Whether the first pod defines all later pods (fast admission)."""
         return annotations_of(self.object).get(keys.POD_GROUP_FAST_ADMISSION) == "true"
 
     def is_suspended(self) -> bool:
@@ -143,7 +143,7 @@ class PodGroup(ManagedJob):
         return self._fits(workload, self.pod_sets())
 
     def _fits(self, workload: JsonObject, pod_sets: Sequence[JsonObject]) -> bool:
-        """Whether the roles are some of the workload's, in order, and no more pods than there."""
+        """Whether the roles are a part of the workload's, in order, with no more pods than there."""
         if name_of(workload) != (prebuilt_workload_of(self.object) or self.name):
             return False
         finished = state.is_finished(workload)
@@ -201,7 +201,7 @@ class PodGroup(ManagedJob):
         return max(0, wanted - there)
 
     def set_own_conditions(self, workload: JsonObject) -> bool:
-        """WaitingForReplacementPods: a workload that lacks pods is not admitted again before they are there."""
+        """WaitingForReplacementPods: a workload that lacks pods is not admitted again before they exist."""
         kind = state.WAITING_FOR_REPLACEMENT_PODS
         known = state.condition_of(workload, kind)
         if known is None and not self.absent:
@@ -247,7 +247,7 @@ class PodGroup(ManagedJob):
         return found
 
     def _check_metadata(self, total: int, active: int) -> None:
-        """Raises PendingJob where the pods don't make a group (yet), JobError for annotations that can't be read."""
+        """Raises PendingJob if the pods don't form a group (yet), JobError for annotations that can't be read."""
         index = labels_of(self.object).get(keys.POD_GROUP_POD_INDEX)
         if index is not None and not (is_unsigned(index) and int(index) < total):
             raise JobError(f"incorrect label value {index!r}: it should be a number less than {total}")
@@ -352,7 +352,7 @@ def _latest_first(pods: Iterable[JsonObject], now: str) -> list[JsonObject]:
 
 
 def _ended_at(pod: JsonObject, now: str) -> datetime:
-    """When a pod failed, or was deleted; now where neither is known."""
+    """When a pod failed, or was deleted; now if neither time is known."""
     failed_at = now
     condition = state.condition_of(pod, "ContainersReady") or {}
     if condition.get("status") == "False" and condition.get("reason") == "PodFailed":

@@ -20,7 +20,7 @@ _RESOURCES: Final = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {
 
 
 class RayJob(RayJobKind):
-    """A job on a cluster of its own, and what submits it there: a pod, a container of the head, or neither."""
+    """A job on its own cluster, and its submitter there: a pod, a container of the head, or neither."""
 
     kind = "RayJob"
     plural = "rayjobs"
@@ -87,7 +87,7 @@ class RayJob(RayJobKind):
         return bool(dig(job, "status", "jobDeploymentStatus") == "ValidationFailed")
 
     def is_skipped(self, job: JsonObject) -> bool:
-        """A job on a cluster that is there already has no pods to wait for."""
+        """A job on an existing cluster has no pods to wait for."""
         return bool(dig(job, "spec", "clusterSelector"))
 
     # The webhooks

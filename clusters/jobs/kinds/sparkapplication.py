@@ -123,7 +123,7 @@ def _state(job: JsonObject) -> str:
 
 
 def _own_template(pods: JsonObject, role: str) -> JsonObject:
-    """The template of a role, made where it has none: gates have no place elsewhere."""
+    """The template of a role, created if it has none, because gates have no other place."""
     if pods.get("template") is None:
         pods["template"] = {"spec": {"containers": [{"name": _CONTAINERS[role]}]}}
     return mapping_at(pods, "template")

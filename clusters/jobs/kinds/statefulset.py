@@ -45,7 +45,7 @@ _POD_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
 
 
 class StatefulSet(ServingKind):
-    """A prebuilt workload for a pod group whose pods the StatefulSet makes one after the other."""
+    """A prebuilt workload for a pod group whose pods the StatefulSet creates one after the other."""
 
     api_version = "apps/v1"
     kind = "StatefulSet"
@@ -79,7 +79,7 @@ class StatefulSet(ServingKind):
         return check_selector(job)
 
     def _is_of_another(self, job: JsonObject) -> bool:
-        """Whether another kind made the set for its own pods."""
+        """Whether another kind created the set for its own pods."""
         return annotated_parent(dig(job, "spec", "template") or {}) not in (None, self.framework)
 
     # The webhooks
@@ -164,7 +164,7 @@ class StatefulSet(ServingKind):
 
 
 def _reconcile_members(job: JsonObject, store: ObjectStore) -> None:
-    """Have the pods of the set's group follow its queue, and those of an older revision run."""
+    """Make the pods of the set's group follow its queue, and let those of an older revision run."""
     name, _ = find_workload(job, store)
     for pod in store.list("Pod", namespace_of(job)):
         if group_name_of(pod) == name:
@@ -184,7 +184,7 @@ def _replicas(job: JsonObject) -> int:
 
 
 def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | None]:
-    """The workload of a StatefulSet and its name, which older versions made without the uid."""
+    """The workload of a StatefulSet and its name, which older versions created without the uid."""
     name = name_for_set(job)
     workload = objects.get("Workload", namespace_of(job), name)
     if workload is None:
@@ -195,7 +195,7 @@ def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | 
 
 
 def _check_scale_up(old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
-    """A set that went down to zero comes up again once nothing of it is left."""
+    """A set that was scaled to zero is scaled up again once nothing of it is left."""
     if integer_at(new, "status", "replicas") > 0:
         return [forbidden("spec.replicas", "scaling down is still in progress")]
     _, workload = find_workload(old, context.objects)

@@ -101,7 +101,7 @@ class TrainJob(JobKind):
         _kueue_patch(job).pop("replicatedJobs", None)
 
     def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        """Its templates are the runtime's: what was merged into them is one patch of the job's."""
+        """Its templates are the runtime's: the merged additions are one patch of the job."""
         if any(patch.get("manager") == _MANAGER for patch in dig(job, "spec", "runtimePatches") or ()):
             _kueue_patch(job).pop("replicatedJobs", None)
 
@@ -141,7 +141,7 @@ class TrainJob(JobKind):
 
 
 def _kueue_patch(job: JsonObject) -> JsonObject:
-    """The spec of the JobSet in the entry that the webhook has made. Raises JobError where it was bypassed."""
+    """The spec of the JobSet in the entry that the webhook created. Raises JobError if the webhook was bypassed."""
     for patch in dig(job, "spec", "runtimePatches") or ():
         if patch.get("manager") == _MANAGER:
             return mapping_at(patch, "trainingRuntimeSpec", "template", "spec")
@@ -163,7 +163,7 @@ def _as_patch(info: PodSetInfo) -> JsonObject:
 
 
 def _jobset_of(job: JsonObject, context: JobContext) -> JsonObject:
-    """The JobSet that Trainer would make, as far as it decides what the pods ask for. Raises JobError."""
+    """The part of Trainer's JobSet that determines the pods' requests. Raises JobError."""
     runtime = _runtime_of(job, context)
     spec = _patched(dig(runtime, "spec", "template", "spec") or {}, job)
     policy: JsonObject | None = dig(runtime, "spec", "mlPolicy")
@@ -235,7 +235,7 @@ def _step_of(replicated: JsonObject) -> str:
 
 
 def _scale(replicated_jobs: list[JsonObject], job: JsonObject, policy: JsonObject | None) -> None:
-    """Gives each replicated job its pods; the nodes that the job asks for go to the trainer, with MPI to the nodes."""
+    """Assign each replicated job its pods; the job's number of nodes applies to the trainer, with MPI to the nodes."""
     wanted = dig(job, "spec", "trainer", "numNodes")
     scaled = next((each for each in replicated_jobs if _is_scaled(each, policy)), None)
     for replicated in replicated_jobs:
