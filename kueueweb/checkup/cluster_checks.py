@@ -82,7 +82,7 @@ def _rights(cluster: Cluster, client: ClusterClient, tenants: Sequence[str]) -> 
         by_role[right.role, right.namespace].append(right)
     for (role, where), rights in sorted(by_role.items()):
         named = ", ".join(str(each) for each in rights[:_NAMED]) + (" ..." if len(rights) > _NAMED else "")
-        said = f"{role}{f' in {where}' if where else ''}: {len(rights)} permissions are missing: {named}"
+        said = f"{role}{f' in {where}' if where else ''}: missing permissions ({len(rights)}): {named}"
         into = f" --namespace {where}" if _FILES.get(role) == "tenant.yaml" else ""
         yield fail(
             check, said, f"kubectl{into} apply -f deploy/kubernetes/{_FILES.get(role, 'rbac.yaml')}, or helm upgrade."

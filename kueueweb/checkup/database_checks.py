@@ -108,15 +108,15 @@ def _migrations(*, before_migrate: bool) -> Finding:
     if unknown:
         app, name = unknown[-1]
         return fail(
-            check, f"{len(unknown)} migrations of a newer release, the last is {app}.{name}",
+            check, f"migrations of a newer release: {len(unknown)}, the last is {app}.{name}",
             "Run the image of that release, or restore the backup from before its upgrade.",
         )  # fmt: skip
     if plan and before_migrate:
-        return ok(check, f"{len(plan)} migrations are pending")
+        return ok(check, f"pending migrations: {len(plan)}")
     if plan:
         migration = plan[0][0]
         return fail(
-            check, f"{len(plan)} migrations are missing, the first is {migration.app_label}.{migration.name}",
+            check, f"missing migrations: {len(plan)}, the first is {migration.app_label}.{migration.name}",
             "Run python manage.py migrate.",
         )  # fmt: skip
     return ok(check, "none is missing")

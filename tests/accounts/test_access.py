@@ -66,7 +66,7 @@ def test_says_which_role_is_missing() -> None:
         match="charlie may not submit a ClusterQueue: this requires the role admin in all namespaces, or queue-admin",
     ):
         SUBMITTER.require("submit", "ClusterQueue")
-    with pytest.raises(NotPermitted, match="in namespace team-b: it requires the role submitter in the namespace"):
+    with pytest.raises(NotPermitted, match="in namespace team-b: this requires the role submitter there"):
         require_all(SUBMITTER, "submit", [("Job", "team-a"), ("Workload", "team-b")])
 
 

@@ -256,7 +256,7 @@ def test_another_job_of_the_same_name_is_left_alone_and_said(system: System) -> 
     system.engine.run()
     assert system.push().failed == 1
     row = system.workload()
-    assert (row.pushed_sequence, "another job of this name" in row.push_error) == (0, True)
+    assert (row.pushed_sequence, "another job with this name" in row.push_error) == (0, True)
     found = system.client.get(JOBS, "team", "train")
     assert found is not None
     assert found["metadata"]["uid"] == uid

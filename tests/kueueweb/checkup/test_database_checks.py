@@ -50,7 +50,7 @@ def test_a_missing_migration_is_a_fault_unless_it_is_still_to_come() -> None:
     execute("DELETE FROM django_migrations WHERE id = (SELECT max(id) FROM django_migrations WHERE app = 'scheduler')")
     finding = checks()["database-migrations"]
     assert finding.status == "fail"
-    assert "1 are missing, scheduler." in finding.message
+    assert "missing migrations: 1, the first is scheduler." in finding.message
     assert "migrate" in finding.remedy
     assert checks(before_migrate=True)["database-migrations"].status == "ok"
 

@@ -76,7 +76,7 @@ def test_a_failing_process_is_restarted_with_growing_delays_and_stops_no_other(
         while len(said) < 4:
             supervisor.revive()
             waiting.wait(0.01)
-        when = [line.partition("again ")[2].partition(" (")[0] for line in said]
+        when = [line.partition("restarted ")[2].partition(" (")[0] for line in said]
         assert when == ["now", "in 1 s", "in 2 s", "in 4 s"]
         assert next(iter(supervisor._running.values())).poll() is None
 

@@ -87,7 +87,7 @@ def test_requeue(bob: SchemaClient, cluster: Cluster, workloads: list[dict[str, 
     refused = bob.post(f"{URL}team-a/a/requeue/")
     assert refused.status_code == 409
     assert refused.json()["message"] == (
-        "Workload team-a/a cannot take requeue: It holds no quota, or is already stopping."
+        "requeue does not apply to workload team-a/a: It holds no quota, or is already stopping."
     )
     Workload.objects.filter(name="a").update(status="Admitted", quota_reserved_at=EPOCH, admitted_at=EPOCH)
     assert bob.post(f"{URL}team-a/a/requeue/").status_code == 200

@@ -358,7 +358,7 @@ def test_rows_have_the_annotations_that_are_asked_for(alice: SchemaClient, local
         found = {row["name"]: row["annotations"] for row in alice.get(URL, asked).json()["results"]}
         assert found == {"a": {"example.com/cost": "7", "note": "", "1": "one"}, "b": {}}
     assert "annotations" not in alice.get(URL).json()["results"][0]
-    for keys, rule in (("a b", "is no key of an annotation"), (",".join("abcdefghijk"), "Too many: 11 keys")):
+    for keys, rule in (("a b", "is not an annotation key"), (",".join("abcdefghijk"), "Too many: 11 keys")):
         response = alice.get(URL, {"annotations": keys})
         assert response.status_code == 400
         assert response.json()["errors"][0]["path"] == "annotations"
