@@ -33,7 +33,7 @@ class ClustersConfig(AppConfig):
 
 
 def _check_statuses(cluster: Any, rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each check has one controller, which may be one of ours."""
+    """Each check has one controller, possibly kueueweb's own."""
     from clusters.multikueue.status import check_statuses
     from clusters.push.check_status import admission_check_statuses
 

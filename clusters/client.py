@@ -178,7 +178,7 @@ class TokenBucket:
             self._sleep(wait)
 
     def pause(self, seconds: float) -> None:
-        """Send nothing more for so long: the server has asked for it."""
+        """Send nothing for this long: the server has asked for it."""
         with self._lock:
             self._not_before = max(self._not_before, self._clock() + seconds)
 
@@ -260,7 +260,7 @@ class ClusterClient:
         return found
 
     def server_version(self) -> tuple[str, datetime | None]:
-        """Kubernetes' version as the server says it, such as v1.36.3, and the server's time (to the second)."""
+        """The server's Kubernetes version, such as v1.36.3, and its time (to the second)."""
         answer = self._send_paced("GET", "/version", {}, None, "application/json")
         try:
             version = str(orjson.loads(answer.data)["gitVersion"])
@@ -379,7 +379,7 @@ class ClusterClient:
         return _pieces(response, opened)
 
     def create(self, kind: Kind, item: Mapping[str, Any], *, dry_run: bool = False) -> JsonObject:
-        """POST; a ClusterError with `conflict` if the name is taken. A dry run asks everything and keeps nothing."""
+        """POST; a ClusterError with `conflict` if the name is taken. A dry run checks everything and stores nothing."""
         namespace = str(item["metadata"].get("namespace", ""))
         query = {"fieldManager": FIELD_MANAGER, "dryRun": "All" if dry_run else ""}
         return self._json("POST", kind.path(namespace), query, item)

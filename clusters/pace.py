@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 _SHARE: Final = 0.1
-"""The share of one processor that a loop may take before its turns are further apart."""
+"""The share of one processor that a loop may take before its rounds are spaced out."""
 
 
 class Pace:
     """When the next turn may begin: a moment after its first change, and not too soon after the turn before."""
 
     def __init__(self, apart: float, *, delay: float = 0.0, longest: float | None = None) -> None:
-        """In seconds: the least time from turn to turn, how long a turn waits for more changes, and how far apart turns
-        may come to be by their cost; None: no further."""
+        """In seconds: the least interval between rounds, how long a round waits for more changes, and the largest
+        interval due to cost; None: unlimited.
+        """
         self._least = self._apart = apart
         self._longest = apart if longest is None else longest
         self._delay = delay

@@ -1,5 +1,4 @@
-"""Objects of the cluster as the watcher saw them: devices that drivers publish, and Kueue's objects that do not agree
-with ours."""
+"""Objects of the cluster as the watcher saw them: devices that drivers publish, and Kueue's objects that differ."""
 
 from __future__ import annotations
 

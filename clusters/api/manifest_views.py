@@ -1,4 +1,4 @@
-"""Manifests in and out over REST: what `manage.py apply` and `manage.py get` do, with the user's rights."""
+"""Manifests in and out over REST: `manage.py apply` and `manage.py get` with the user's permissions."""
 
 from collections.abc import Mapping
 from typing import IO, Any, cast
@@ -46,7 +46,7 @@ class _TextParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The bytes; raises ParseError for null, which says less than no document at all."""
+        """The bytes; raises ParseError for null, which contains no document."""
         body = stream.read(MAX_BYTES + 1)
         if body.strip() == b"null":
             raise ParseError("The body is null. Send an object, a List or several documents.")
@@ -204,7 +204,7 @@ class _ManifestsOutView(ClusterView):
         return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8", headers=tag)
 
     def remove(self, kind: str, namespace: str = "", name: str = "") -> Response:
-        """204, or 202 and what holds the object: it goes when nothing does any more."""
+        """204, or 202 with the objects that still use it: it is deleted once nothing does."""
         found = kind_named(kind)
         if found.namespaced != bool(namespace):
             rule = f"ask for {kind}/NAMESPACE/{name}/" if found.namespaced else f"ask for {kind}/{name}/"
@@ -264,7 +264,7 @@ class NamespacedManifestView(_ManifestsOutView):
 
 
 def _wants_json(request: Request) -> bool:
-    """Whether JSON is asked for by name: who accepts anything gets YAML."""
+    """Whether the client requests JSON by name: clients that accept anything get YAML."""
     accepts = request.headers.get("Accept", "")
     return request.query_params.get("format") == "json" or (_JSON in accepts and _YAML not in accepts)
 

@@ -69,7 +69,7 @@ class NodePodSerializer(serializers.Serializer[Any]):
 
 class _PlacedNodes(views.NodeKindView):
     def render(self, rows: list[Node]) -> list[dict[str, Any]]:
-        """With what is asked of each, and the flavors that reach it."""
+        """Add the requests on each node, and its matching flavors."""
         requested = _requested([cluster.pk for cluster in self.reach.clusters], rows)
         flavors: dict[int, list[tuple[str, dict[str, str]]]] = defaultdict(list)
         known = ResourceFlavor.objects.filter(self.reach.rows())

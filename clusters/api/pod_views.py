@@ -136,7 +136,7 @@ class PodLogView(ClusterView):
 
 
 def refused(error: ClusterError, cluster: str) -> KueuewebError:
-    """Return the API server's refusal of a log as an error of ours."""
+    """Return the API server's refusal of a log as an API error."""
     if isinstance(error, ClusterUnreachable):
         return Unavailable(f"Cluster {cluster} does not answer. Try again in a moment.")
     if error.status == HTTPStatus.BAD_REQUEST:

@@ -1,1 +1,1 @@
-"""The auditor of the books: what quota, devices, pods and the cluster say of each other."""
+"""The auditor of the accounting: quota, devices, pods and the cluster must agree."""

@@ -1,4 +1,4 @@
-"""Rules over what an admission refers to: its ClusterQueue, its flavors, its slices, and what the cluster was told."""
+"""Rules on an admission's references: its ClusterQueue, its flavors, its slices, and its pushed decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules over rows alone: quota, counters, slices, nodes, and what the cluster was told."""
+"""Rules on rows alone: quota, counters, slices, nodes, and pushed decisions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _slices(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """Devices are checked by `_counters`. Foreign usage, and usage that comes later, is not counted here."""
+    """`_counters` checks devices. Foreign usage, and later usage, is not counted here."""
     for name, resource, held, allocatable in query(
         """
         WITH placed AS (
@@ -91,7 +91,7 @@ def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """The subject names the decision that the cluster heard last: a workload that has moved on is another finding."""
+    """The subject names the last pushed decision: after a new decision it is another finding."""
     for pk, key, pushed, missing in query(
         """
         SELECT id, namespace || '/' || name, pushed_sequence, push_sequence - pushed_sequence FROM queues_workload

@@ -83,7 +83,7 @@ class _PodSet:
 
 
 def _admission(rows: Sequence[_PodSet], decided: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Pod sets and what is wrong with them."""
+    """Pod sets and their faults."""
     for row in rows:
         problem = _amounts(row)
         if not problem and row.admitted is not None and row.name in decided:

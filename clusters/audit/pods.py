@@ -1,4 +1,4 @@
-"""Rules over the cluster's pods and the rows: each says of the other what it holds."""
+"""Rules on the cluster's pods and the rows: each must match the other."""
 
 from __future__ import annotations
 

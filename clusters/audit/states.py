@@ -1,4 +1,4 @@
-"""Rules over a workload's own row: its status and times are those of its conditions, and its job is there."""
+"""Rules on a workload's own row: its status and times match its conditions, and its job exists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _states(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _lost_jobs(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """Only decisions about a workload with a job are told to the cluster."""
+    """Only decisions on a workload with a job are pushed."""
     for (key,) in query(
         """
         SELECT namespace || '/' || name FROM queues_workload

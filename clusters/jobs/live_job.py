@@ -89,9 +89,9 @@ class Changes:
 
 
 class LiveJob(ManagedJob):
-    """A job of a cluster that lives, whose pods get nodes and devices from us.
+    """A live job whose pods get nodes and devices from kueueweb.
 
-    The job of a row that was submitted here is what its row says, and its workloads are changed together with it.
+    For a submitted job, the row defines it, and its workloads are changed together with it.
     """
 
     submitted_here = False
@@ -123,7 +123,7 @@ class LiveJob(ManagedJob):
         return self._has_admitted_size(workload) if self.submitted_here else super().is_equivalent(workload)
 
     def _has_admitted_size(self, workload: JsonObject) -> bool:
-        """Whether a job that runs has no more pods than were admitted."""
+        """Whether a running job has no more pods than were admitted."""
         running = self._running_pod_sets(workload)
         if running is None or self.is_suspended():
             return True
@@ -175,9 +175,9 @@ def look_at(
     context: JobContext,
     place: Place | None = None,
 ) -> Changes:
-    """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them.
+    """One pass over a job and the rows of its workloads, including a prebuilt one that it names.
 
-    The workloads of a job that runs as a part of another one are those of that one.
+    A job that runs as a part of another one has that job's workloads.
     """
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
@@ -257,7 +257,7 @@ def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObj
 
 
 def was_started(job: Mapping[str, Any]) -> bool:
-    """Whether the job says, wherever its kind has templates, which workload it was started for."""
+    """Whether all templates of the job name the workload that it was started for."""
     return any(True for _ in values_of(job.get("spec"), WORKLOAD_UID_LABEL))
 
 
@@ -388,7 +388,9 @@ def _reclaimable(workload: JsonObject) -> dict[str, int]:
 
 
 def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
-    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
+    """The row's spec with the object's changes; `read` reads the job's pods again, if more than their number
+    differs.
+    """
     spec = obj["spec"]
     reference = spec.get("priorityClassRef") or {}
     gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")

@@ -49,7 +49,7 @@ class PodChanges:
 
 
 class _PodStore(ObjectStore):
-    """A store that remembers the pods that were deleted, as they were then."""
+    """A store that remembers the deleted pods, with their last state."""
 
     def __init__(self, objects: Sequence[JsonObject]) -> None:
         super().__init__(objects)
@@ -63,7 +63,7 @@ class _PodStore(ObjectStore):
 
 
 class LivePod(ManagedPod):
-    """A pod that is a workload by itself."""
+    """A pod that is a workload of its own."""
 
     place: Place
 
@@ -119,7 +119,7 @@ class SeenPodGroup(PodGroup):
 
 
 class SubmittedPodGroup(SeenPodGroup):
-    """Pods of rows that are one workload together: the push makes them, starts them and stops them."""
+    """Pods of rows that form one workload: the push creates, starts and stops them."""
 
     def is_suspended(self) -> bool:
         return False  # a row does not say whether its pod runs
@@ -231,7 +231,7 @@ def look_at_group(
 def _live(
     pods: Sequence[JsonObject], workload: JsonObject | None, context: JobContext, store: ObjectStore, place: Place
 ) -> LivePod | LivePodGroup | None:
-    """The pods of the workload as its controller sees them: alone, or those of a group, None if the group has none."""
+    """The pods of the workload as its controller sees them: alone, or as a group; None if the group has none."""
     namespace = namespace_of(pods[0])
     live: LivePod | LivePodGroup
     if workload is not None and annotations_of(workload).get(keys.IS_GROUP_WORKLOAD) == "true":
@@ -245,7 +245,7 @@ def _live(
 
 
 def _with_role(pod: JsonObject, role: str) -> JsonObject:
-    """The pod with the role that its row says, if no webhook has noted one."""
+    """The pod with the role in its row, if no webhook has recorded one."""
     shown = copy.deepcopy(pod)
     if role and keys.ROLE_HASH not in (pod["metadata"].get("annotations") or {}):
         set_annotation(shown, keys.ROLE_HASH, role)

@@ -37,7 +37,7 @@ NO_LABELS: Final[Mapping[str, str]] = {}
 PLACEMENT_GATE: Final = "kueueweb.io/placement"
 """The scheduling gate of pods that another scheduler would bind before we have chosen: it goes when we have."""
 KUEUE_GATES: Final = frozenset({keys.ADMISSION_GATE, keys.TOPOLOGY_GATE, keys.ELASTIC_JOB_GATE})
-"""The gates that Kueue's webhook puts on pods; of a pod that is ours they go with our own."""
+"""The gates that Kueue's webhook sets on pods; on kueueweb's pods they are removed together with its own."""
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
@@ -55,7 +55,7 @@ _SERVER_METADATA: Final = (
 
 
 def uid_label(item: Mapping[str, Any], key: str) -> str:
-    """A uid from a label, in its canonical form. Anyone can write a label: what is no uid is ""."""
+    """A uid from a label, in its canonical form. Anyone can write a label: an invalid uid becomes ""."""
     try:
         return str(UUID(str((item["metadata"].get("labels") or {}).get(key, ""))))
     except ValueError:
@@ -63,13 +63,13 @@ def uid_label(item: Mapping[str, Any], key: str) -> str:
 
 
 def replica_of(pod: Mapping[str, Any]) -> int | None:
-    """Which replica of its pod set a pod was made; None where it is none yet, or the annotation is no number."""
+    """The replica number of a pod in its pod set; None if it has none yet, or the annotation is not a number."""
     text = str((pod["metadata"].get("annotations") or {}).get(REPLICA_ANNOTATION, ""))
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_NUMBER else None
 
 
 class CannotStart(Exception):
-    """The pods can't run with what the flavors ask of them (Kueue finishes such a workload with FailedToStart)."""
+    """The pods can't run with the requirements of their flavors (Kueue finishes such a workload with FailedToStart)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def ungated_pod(
 
 
 def bare_manifest(source: JobSource) -> JsonObject:
-    """The manifest as it may be applied: without its status and what only a server writes, with its row's uid."""
+    """The manifest ready to be applied: without its status and server-side fields, with its row's uid."""
     manifest: JsonObject = without_owned_keys(source.manifest)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_METADATA}
     metadata["labels"] = {**(metadata.get("labels") or {}), **common_labels(source)}
@@ -227,7 +227,7 @@ def bare_manifest(source: JobSource) -> JsonObject:
 
 
 def common_labels(source: JobSource) -> dict[str, str]:
-    """By which a job's pods are known to be ours."""
+    """The label that marks a job's pods as kueueweb's."""
     return {MANAGED_LABEL: "true", JOB_UID_LABEL: source.uid}
 
 
@@ -262,7 +262,7 @@ def _merged_tolerations(
 
 
 def tied_host(pod: JsonObject) -> str:
-    """Return the host to which a pod was let go before it was bound; "" for any other pod."""
+    """Return the host for which a pod was ungated before it was bound; "" for any other pod."""
     spec = pod["spec"]
     if spec.get("schedulingGates") or spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return ""

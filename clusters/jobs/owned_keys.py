@@ -1,4 +1,4 @@
-"""Labels and annotations that only we or a device plugin write: what a tenant writes of them never reaches a pod."""
+"""Labels and annotations that only kueueweb or a device plugin writes: a tenant's values never reach a pod."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ NO_CLUSTER: Final = context_of(ObjectStore())
 
 
 def reader_of(kind: JobKind) -> JobReader:
-    """The reader of a kind's manifests; `objects` are those of the cluster that it may refer to."""
+    """The reader of a kind's manifests; `objects` are the objects of the cluster that it may refer to."""
 
     def read(top: FieldReader, objects: Objects | None, *, found_in_cluster: bool = False) -> JobManifest:
         context = context_of(objects) if objects else NO_CLUSTER

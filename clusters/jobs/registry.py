@@ -1,4 +1,4 @@
-"""Every kind of job, as the files in `kinds/` declare them: a new kind is a file there, and nothing else."""
+"""Every kind of job, as the files in `kinds/` declare them: to add a kind, add a file there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
 
 
 def ending_of(kind: JobKind, job: Mapping[str, object]) -> tuple[FinishedReason, str] | None:
-    """How a job ended and what it says of that; None while it has not."""
+    """The outcome of a job with its message; None while it has not ended."""
     outcome = kind.outcome(dict(job))
     if not outcome.finished:
         return None

@@ -38,11 +38,11 @@ from scheduling.model.selectors import LabelSelector
 
 NOW: Final = "2026-01-01T00:00:00Z"
 _MAX_ROUNDS: Final = 50
-"""A scenario that has not come to rest by then goes round in circles."""
+"""A scenario that has not settled after this many rounds runs in circles."""
 
 
 def context_of_scenario(scenario: Mapping[str, Any], store: ObjectStore) -> JobContext:
-    """The settings of a scenario, and what is in its cluster."""
+    """The settings of a scenario, and the objects in its cluster."""
     config = scenario.get("config") or {}
     wanted = config.get("managedJobsNamespaceSelector")
     settings = IntegrationSettings(
@@ -136,7 +136,7 @@ class JobScenario:
         return {"requests": requests, "steps": steps}
 
     def _settle(self) -> str:
-        """Lets the controllers run until nothing changes any more; what one of them has to complain of at the end."""
+        """Runs the controllers until nothing changes any more; returns the last complaint of one of them."""
         failures: dict[tuple[str, ...], str] = {}
         for _ in range(_MAX_ROUNDS):
             before = self.store.writes
@@ -249,7 +249,7 @@ class JobScenario:
         return {"made": made}
 
     def _pod_of(self, entry: JsonObject) -> JsonObject | None:
-        """The pod that a step asks for, made of a template of the object where it says so."""
+        """The pod of a step, built from a template of the object if the step says so."""
         path = entry.get("fromTemplate")
         rest = {key: value for key, value in entry.items() if key != "fromTemplate"}
         if path is None:
@@ -262,7 +262,7 @@ class JobScenario:
         return made
 
     def _make_pod(self, pod: JsonObject) -> JsonObject:
-        """A pod through the webhooks, and into the cluster if they let it."""
+        """Sends a pod through the webhooks and, if they accept it, into the cluster."""
         kind = KINDS["v1", "Pod"]
         pod = copy.deepcopy(pod)
         try:
@@ -293,7 +293,7 @@ class JobScenario:
 
 
 def admit(workload: JsonObject, step: JsonObject) -> None:
-    """Gives a workload what a step says: quota, and all that goes with it."""
+    """Gives a workload the quota of a step, with everything that follows."""
     status, entries = mapping_at(workload, "status"), step.get("podSets") or [{}]
     pod_sets = workload["spec"]["podSets"]
     assignments = []
@@ -328,7 +328,7 @@ class PodGroupScenario(JobScenario):
     key = ("PodGroup", "", "")
 
     def run(self) -> JsonObject:
-        """All sections of the result, those of the webhooks pod by pod."""
+        """All sections of the result; those of the webhooks pod by pod."""
         made = [(name_of(pod), self._make_pod(pod)) for pod in self.scenario["pods"]]
         self.pods = {name: found["object"] for name, found in made if not found.get("errors", True)}
         default = [

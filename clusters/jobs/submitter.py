@@ -34,7 +34,7 @@ def submitter_notes(cluster: str, job: JsonObject, username: str, now: float) ->
 
 
 def submitter_of(cluster: str, job: Mapping[str, Any]) -> str:
-    """The user whom a job in the cluster names; empty where nothing or nothing credible is noted."""
+    """The user named by a job in the cluster; empty if no credible name is recorded."""
     annotations = annotations_of(job)
     username = annotations.get(SUBMITTED_BY, "")
     at, _, signature = annotations.get(SUBMITTED_BY_SIGNATURE, "").partition(":")

@@ -52,7 +52,7 @@ def new_object(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
 
 
 def own_manifest(source: JobSource) -> JsonObject:
-    """A job of ours as submitted, its pods completed."""
+    """A submitted job, its pods completed."""
     kind, manifest = source.kind, bare_manifest(source)
     manifest["spec"] = _without_owned(copy.deepcopy(manifest["spec"]))
     kind.fill_in(manifest)
@@ -78,7 +78,7 @@ def _without_owned(value: Any) -> Any:
 
 
 def handed_over_source(source: JobSource) -> JobSource:
-    """A job of ours that runs in another cluster (MultiKueue): its kind's own controller keeps away from it here."""
+    """A submitted job that runs in another cluster (MultiKueue): its kind's own controller ignores it here."""
     if not source.kind.managed_by_path or source.found_in_cluster:
         return source
     manifest = copy.deepcopy(dict(source.manifest))
@@ -99,7 +99,7 @@ def gated_pod(source: JobSource) -> JsonObject:
 
 
 def as_made(source: JobSource, there: Mapping[str, Any]) -> JobSource:
-    """The source with pods as those of the job that is there: what containers ask for can't change any more."""
+    """The source with the pods of the existing job: the requests of containers can't change any more."""
     made, mine = (_limits(source.kind, each) for each in (copy.deepcopy(dict(there)), own_manifest(source)))
     return source if made == mine else replace(source, vendors=())
 
@@ -119,8 +119,9 @@ def _limits(kind: JobKind, manifest: JsonObject) -> list[dict[str, int]]:
 
 
 def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
-    """The job with the gate on all of its pods: they wait for admission, not it. Of a job that others made, all of it
-    that is there."""
+    """The job with the gate on all of its pods, which wait for admission in its place. Of a found job, all that
+    exists.
+    """
     manifest = copy.deepcopy(there) if source.found_in_cluster and there is not None else own_manifest(source)
     for name, template in source.kind.templates(manifest):
         labels = mapping_at(template, "metadata", "labels")
@@ -132,8 +133,9 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
 
 
 def add_placement(source: JobSource, workload: AdmittedWorkload, infos: Sequence[PodSetInfo]) -> None:
-    """Adds to an admission what it does not say: whose pods they are, on which nodes we chose, and the gate where they
-    wait for us. Raises CannotStart of the framework."""
+    """Adds to an admission what it does not contain: the pods' labels, the chosen nodes, and the gate if pods wait for
+    them. Raises CannotStart of the framework.
+    """
     for info in infos:
         (pod_set,) = [each for each in workload.pod_sets if each.name == info.name]
         labels = {**common_labels(source), WORKLOAD_UID_LABEL: workload.uid}

@@ -1,4 +1,4 @@
-"""Apply and get over all kinds: what `manage.py apply`, `manage.py get` and the REST API's manifests/ stand on."""
+"""Apply and get for all kinds: the base of `manage.py apply`, `manage.py get` and REST's manifests/."""
 
 from clusters.manifests.apply import ApplyResult, apply_documents, apply_manifests
 from clusters.manifests.delete import delete_manifest

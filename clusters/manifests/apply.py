@@ -46,10 +46,10 @@ User = AbstractBaseUser | AnonymousUser | None
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
 OURS: Final = ("Configuration", "ConfigMap", "RoleBinding")
-"""They say how we read a cluster: also of one whose objects only the cluster itself changes."""
+"""Kinds that determine how a cluster is read, even one whose objects only the cluster itself changes."""
 _FIRST_JOB_KIND = next(iter(JOB_KINDS))
 _LOCK = 0x6B756575
-"""Namespace of the advisory locks that let one apply at a time change a cluster."""
+"""Namespace of the advisory locks that let only one apply at a time change a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +207,16 @@ def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) ->
 
 
 def _check_tree(access: Access | None, cluster: Cluster, objects: Sequence[Object]) -> None:
-    """Raises `NotPermitted` where a queue admin touches what is not below its cohort, before the change or after it."""
+    """Raises `NotPermitted` if a queue admin changes an object that is not below its cohort, before or after the
+    change.
+    """
     if access is not None and not access.is_cluster_admin:
         keys = [(found.kind.name, found.meta.namespace, found.meta.name) for found in objects]
         require_below(access, cluster, keys)
 
 
 def _check_policies(cluster: Cluster, access: Access | None, objects: Sequence[Object]) -> None:
-    """Raises `ManifestErrors` with what the namespaces' policies forbid to those who come over REST."""
+    """Raises `ManifestErrors` for values that the namespaces' policies forbid over REST."""
     if access is None:
         return
     jobs = [found.submitted for found in objects if found.kind.name in JOB_KINDS]
@@ -231,7 +233,7 @@ def _check_policies(cluster: Cluster, access: Access | None, objects: Sequence[O
 
 
 class _Call:
-    """Stores the objects of one call, kind by kind, so that what is referred to comes first."""
+    """Stores the objects of one request, kind by kind, referenced kinds first."""
 
     def __init__(self, cluster: Cluster, actor: str, applied_set: str, now: datetime) -> None:
         self._cluster = cluster

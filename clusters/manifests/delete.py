@@ -1,4 +1,4 @@
-"""Delete: whatever an apply can make, one object at a time."""
+"""Delete: any object that an apply can create, one at a time."""
 
 from __future__ import annotations
 

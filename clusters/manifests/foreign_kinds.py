@@ -1,4 +1,4 @@
-"""Kinds of other projects: whose they are, and what to write instead of them."""
+"""Kinds of other projects: their owners, and the kinds to use instead."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
         "PipelineRun",
     ): "Leave it out of this call, and label its pods with a queue: then they are workloads",
 }
-"""(API group, kind) -> what to do instead."""
+"""(API group, kind) -> the alternative."""

@@ -79,7 +79,7 @@ _ORDER = ("apiVersion", "kind", "name", "namespace", "metadata", "labels", "anno
 
 
 def _ordered(value: Any) -> Any:
-    """The database keeps no order of fields: those that say what an object is come first, the others by name."""
+    """The database keeps no order of fields: identifying fields come first, the others by name."""
     if isinstance(value, Mapping):
         keys = sorted(value, key=lambda key: (_ORDER.index(key) if key in _ORDER else len(_ORDER), key))
         return {key: _ordered(value[key]) for key in keys}
@@ -112,7 +112,7 @@ def _config_maps(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str
 
 
 def _is_asked_for(metadata: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
-    """Whether the filters of a query take an object that is no row."""
+    """Whether an object without a row matches the filters of a query."""
     return all(
         metadata.get("namespace") in wanted if lookup == "namespace__in" else metadata.get(lookup) == wanted
         for lookup, wanted in filters.items()
@@ -128,7 +128,7 @@ def _configuration(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[s
 
 
 class _Dumper(yaml.SafeDumper):
-    """Indents lists under their key, and quotes what another reader would take for a number."""
+    """Indents lists under their key, and quotes text that another reader would take for a number."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Lists are indented too."""

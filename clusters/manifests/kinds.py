@@ -1,4 +1,4 @@
-"""Every kind that is taken, in the order in which an apply stores them, and those that are known but not taken."""
+"""Every supported kind, in the order in which an apply stores them, and known but unsupported kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scheduling.manifest.field_reader import suggestion
 
 @dataclass(frozen=True)
 class DocumentKind(ManifestKind):
-    """A kind that is not one row of a configuration: its reader is given."""
+    """A kind that is not one configuration row: its reader is given."""
 
     reader: Callable[[FieldReader, str], Any] = lambda top, _: top.content
 
@@ -34,7 +34,7 @@ class DocumentKind(ManifestKind):
 
 @dataclass(frozen=True)
 class JobDocumentKind(ManifestKind):
-    """A kind of job: what it says may depend on other objects of its cluster."""
+    """A kind of job: its meaning may depend on other objects of its cluster."""
 
     rules: JobKind | None = None
 

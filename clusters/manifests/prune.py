@@ -1,4 +1,4 @@
-"""Prune: what a set applied earlier and no longer holds is removed."""
+"""Prune: removes objects that a set applied earlier and no longer contains."""
 
 from __future__ import annotations
 

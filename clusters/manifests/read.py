@@ -1,4 +1,4 @@
-"""Documents -> objects of known kinds, every mistake of the whole call found in one pass."""
+"""Documents -> objects of known kinds; all mistakes of the whole request are found in one pass."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class _Pass:
         return job_copy(manifest, kind, str(row.uid), case.workload.name, self._settings.origin)
 
     def _sweep(self, cases: Sequence[Case], reached: Mapping[str, Worker], tasks: dict[Worker, list[Task]]) -> None:
-        """Copies that belong to none of our workloads any more: they were left in a worker that was out of reach."""
+        """Copies that no longer belong to any workload here: they were left in a worker that was unreachable."""
         live = {case.key: self._owner(case) for case in cases}
         mine = f"{self._manager.name}/"
         for worker in reached.values():
@@ -318,7 +318,7 @@ class _Pass:
             self._changed = True
 
     def _note_readiness(self, case: Case, found: Sequence[JsonObject]) -> None:
-        """The pods are in the worker: whether they are ready is what its job says."""
+        """The pods are in the worker: its job tells whether they are ready."""
         kind, row = case.kind, case.workload
         if kind is None or row.status != WorkloadStatus.ADMITTED:
             return

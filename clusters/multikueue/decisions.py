@@ -123,7 +123,7 @@ def decide(local: Local, dispatch: Dispatch, workers: Workers, settings: Setting
 
 
 def _keep_in_step(local: Local, workers: Workers, verdict: Verdict) -> Workers:
-    """Copies that say something else than the workload go; those of another priority get its own."""
+    """Copies that differ from the workload are deleted; copies with another priority get the workload's."""
     for name, copy in workers.copies.items():
         if copy and copy.differs(local.digest):
             verdict.remove.add(name)
@@ -134,7 +134,7 @@ def _keep_in_step(local: Local, workers: Workers, verdict: Verdict) -> Workers:
 
 
 def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdict:
-    """One has admitted it: the others are withdrawn, and its job is made there."""
+    """One has admitted it: the others are withdrawn, and its job is created there."""
     verdict.run = winner
     verdict.create.clear()
     verdict.remove |= workers.with_copy() - {winner}

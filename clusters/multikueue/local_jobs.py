@@ -25,7 +25,7 @@ status."""
 
 
 class Alike(NamedTuple):
-    """The status of a job's copy that was last copied, beside the job's own status then."""
+    """The last copied status of a job's copy, and the job's own status at that time."""
 
     version: str
     seconds: float
@@ -36,7 +36,7 @@ Copied = MutableMapping[str, Alike]
 
 
 class LocalJobs:
-    """Writes to the manager. A job that is not there, or refuses its status, holds up nothing."""
+    """Writes to the manager. A missing job, or one that refuses its status, does not delay the others."""
 
     def __init__(self, client: ClusterClient, copied: Copied, now: float) -> None:
         self._client = client

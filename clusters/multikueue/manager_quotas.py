@@ -32,7 +32,7 @@ from scheduling.model.quantity import format_amount, parse_amount
 from scheduling.model.times import rfc3339
 
 _UNKNOWN: Final = Finding(False, "", "")
-"""Nothing can be said yet."""
+"""The quotas cannot be determined yet."""
 
 
 def is_wanted(manager: Cluster) -> bool:
@@ -119,7 +119,7 @@ def _groups_of(row: ClusterQueue) -> tuple[ResourceGroupSpec, ...]:
 
 
 def _store(row: ClusterQueue, quotas: Mapping[str, str], check: str, now: datetime) -> bool:
-    """Write the quotas, in place of the ones that are there with their limits, as an edit by the check's controller."""
+    """Write the quotas in place of the present ones and their limits, as an edit by the check's controller."""
     if _with(_groups_of(row), quotas) == _groups_of(row):
         return False  # the amounts may be spelled differently
     kind = KINDS["ClusterQueue"]

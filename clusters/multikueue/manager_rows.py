@@ -1,4 +1,4 @@
-"""A manager's rows as the decisions take them: checks, workers, and the workloads that are sent."""
+"""A manager's rows in the form of the decisions: checks, workers, and the dispatched workloads."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Case:
         )
 
     def refusal(self) -> str:
-        """Why no worker could ever run it, as Kueue says it; "" where one could."""
+        """Why no worker could ever run it, in Kueue's words; "" if one could."""
         job, kind = self.workload.job, self.kind
         if job is None or kind is None:
             return "No multikueue adapter found"
@@ -106,7 +106,7 @@ def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
 
 
 def cases_of(cluster: Cluster, checks: Iterable[str]) -> list[Case]:
-    """The workloads that hold quota and have such a check, and those that were sent somewhere."""
+    """The workloads that hold quota and have such a check, and those that were dispatched."""
     rows = Workload.objects.filter(cluster=cluster, quota_reserved_at__isnull=False).exclude(admission_check_states=[])
     unfinished = rows.exclude(status=WorkloadStatus.FINISHED)
     sent = Workload.objects.filter(cluster=cluster).exclude(multikueue={})

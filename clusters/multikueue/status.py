@@ -36,7 +36,7 @@ def note_connection(row: MultiKueueCluster, error: ClusterError | None, now: dat
 
 
 def note_checks(cluster: Cluster, configs: Mapping[str, Sequence[str] | None], workers: Mapping[str, bool]) -> None:
-    """Keep whether the checks can be answered: a ClusterQueue with one that can't admits nothing."""
+    """Update whether the checks can be answered: a ClusterQueue with an inactive check admits nothing."""
     for name, clusters in configs.items():
         active, _, _ = check_activity(clusters, workers)
         set_check_active(cluster, name, active=active)
@@ -65,7 +65,7 @@ def worker_statuses(cluster: Cluster, rows: Sequence[MultiKueueCluster]) -> list
 
 
 def check_statuses(cluster: Cluster, rows: Sequence[AdmissionCheck]) -> list[Status]:
-    """Kueue's status of AdmissionChecks. One that another controller answers says of itself whether it is active."""
+    """Kueue's status of AdmissionChecks. Other controllers report the activity of their own checks."""
     configs = configs_of(cluster)
     workers = {row.name: row.is_active for row in MultiKueueCluster.objects.filter(cluster=cluster)} if configs else {}
     return [_check(row, configs, workers) for row in rows]

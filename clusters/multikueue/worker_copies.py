@@ -1,4 +1,4 @@
-"""The copies of a workload and of its job for a worker, and what a copy says (pure)."""
+"""The copies of a workload and of its job for a worker, and the reading of copies (pure)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANAGER: Final = "kueueweb.io/multikueue-manager"
 JOB: Final = keys.MULTIKUEUE_JOB
 """Annotation of a copy: its job, as Kind/name."""
 DIGEST: Final = "kueueweb.io/multikueue-spec"
-"""Annotation of a copy: by which a workload that has changed since is known."""
+"""Annotation of a copy that detects later changes of its workload."""
 _KEPT: Final = ("name", "namespace", "labels", "annotations")
 
 
@@ -44,7 +44,7 @@ class Copy:
 
     @property
     def owner(self) -> str:
-        """The manager's workload that this is a copy of; "" for a workload that Kueue made."""
+        """The manager's workload of this copy; "" for a workload that Kueue created."""
         return str(self._annotation(MANAGER))
 
     @property
@@ -158,5 +158,5 @@ def _let_worker_manage(job: JsonObject, kind: JobKind) -> None:
 
 
 def is_ours(obj: Mapping[str, Any], origin: str) -> bool:
-    """Whether a job in a worker was made by a manager of this origin."""
+    """Whether a manager of this origin created a job in a worker."""
     return bool((obj["metadata"].get("labels") or {}).get(keys.MULTIKUEUE_ORIGIN) == origin)

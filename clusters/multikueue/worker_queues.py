@@ -80,7 +80,7 @@ def sum_of_workers(local_queues: Collection[str], workers: Sequence[WorkerQueues
 def judge(
     groups: Sequence[ResourceGroupSpec], local_queues: Collection[str], workers: Mapping[str, WorkerQueues]
 ) -> Finding:
-    """Decide what an automated ClusterQueue gets from its connected workers."""
+    """Decide the quotas that an automated ClusterQueue gets from its connected workers."""
     if len(groups) != 1 or len(groups[0].flavors) != 1:
         rule = "Quota automation requires that the manager-side ClusterQueue has exactly one ResourceFlavor"
         return Finding(False, UNSUPPORTED, rule)

@@ -1,7 +1,6 @@
-"""The workers of a manager: each is asked and told in a thread of its own, so that one that does not answer slows no
-other.
+"""The workers of a manager: each has a thread of its own, so that one that does not answer slows no other.
 
-Nothing here touches the database. A worker that has failed is left alone for 5 s, 10 s, 20 s ... 320 s, as by Kueue.
+Nothing here touches the database. As in Kueue, a worker that fails is retried after 5 s, 10 s, 20 s ... 320 s.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from queues.manifests.pod_group import POD_GROUP
 _log = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS: Final = 5.0
-"""How long a pass waits for its workers; who is later is heard in a later pass."""
+"""How long a pass waits for its workers; later answers are used in a later pass."""
 _QUEUES_SECONDS: Final = 2.0
-"""For how long what is known of a worker's queues serves."""
+"""How long the knowledge about a worker's queues is used."""
 _FIRST_WAIT: Final = 5.0
 _MAX_DOUBLINGS: Final = 6
 _MAX_WORKERS: Final = 64
@@ -65,7 +64,7 @@ class Task:
 
 
 class Worker:
-    """A worker's API server, with what is known of it between passes."""
+    """A worker's API server, with the knowledge kept between passes."""
 
     def __init__(self, name: str, signature: str, client: ClusterClient, origin: str) -> None:
         self.name = name
@@ -83,7 +82,7 @@ class Worker:
         self._busy: Future[None] | None = None
 
     def is_due(self, now: float) -> bool:
-        """Whether it is its turn: it has answered what it was asked last, and is not left alone."""
+        """Whether it is due: it has answered the last request, and is not in a backoff."""
         return (self._busy is None or self._busy.done()) and now >= self.not_before
 
     def start(self, act: Callable[[], None]) -> Future[None]:
@@ -104,7 +103,7 @@ class Worker:
         self.error, self.failures = None, 0
 
     def act(self, tasks: Sequence[Task], now: float) -> None:
-        """Do what each task says; one that is refused holds up no other."""
+        """Execute each task; a refused one does not delay the others."""
         jobs: _Jobs = {}
         for task in tasks:
             try:
@@ -168,7 +167,7 @@ class Worker:
             task.created = True
 
     def _job(self, kind: JobKind, manifest: JsonObject, jobs: _Jobs, *, make: bool) -> JsonObject | None:
-        """The job, made if it is to be and is not there. Raises ClusterError where another one has its name."""
+        """The job, created if it is needed and missing. Raises ClusterError if another one has its name."""
         if kind.kind not in jobs:  # one list for all of the kind: many run here, and each pass reads them all
             found = self._client.list(kind.resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}").items
             jobs[kind.kind] = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}
@@ -231,7 +230,7 @@ class Workers:
         self._lock = threading.Lock()
 
     def keep(self, name: str, signature: str, connect: Callable[[], ClusterClient], origin: str) -> Worker:
-        """The worker of that name, connected anew if it is reached in another way since. Raises ClusterError."""
+        """The worker of that name, connected again if its address has changed. Raises ClusterError."""
         with self._lock:
             worker = self._known.get(name)
             if worker is None or (worker.signature, worker.origin) != (signature, origin):
@@ -245,7 +244,7 @@ class Workers:
 
 
 def look_at(workers: Sequence[Worker], now: float, *, at_queues: bool = False) -> list[Worker]:
-    """List what each of them has. Those that answered in time, without a failure."""
+    """List the objects of each worker. Returns the workers that answered in time, without a failure."""
     looks = {worker: partial(worker.look, now, at_queues=at_queues) for worker in workers if worker.is_due(now)}
     asked = {worker: worker.start(look) for worker, look in looks.items()}
     done, _ = wait(asked.values(), timeout=_PATIENCE_SECONDS)
@@ -253,7 +252,7 @@ def look_at(workers: Sequence[Worker], now: float, *, at_queues: bool = False) -
 
 
 def tell(tasks: Mapping[Worker, Sequence[Task]], now: float) -> set[Worker]:
-    """Have each worker do its tasks. Those that have done all of them in time."""
+    """Run each worker's tasks. Returns the workers that completed all of them in time."""
     told = {worker: worker.start(partial(worker.act, listed, now)) for worker, listed in tasks.items() if listed}
     done, _ = wait(told.values(), timeout=_PATIENCE_SECONDS)
     return {worker for worker, future in told.items() if future in done}

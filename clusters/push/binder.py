@@ -79,7 +79,9 @@ class Binder:
         self._places = Places()
 
     def bind(self, pods: Sequence[JsonObject]) -> int:
-        """Bind the pods that wait for us and may run; returns how many. `pods` are all active pods of ours."""
+        """Bind the pods that wait for kueueweb and may run; returns their number. `pods` are all active pods of
+        kueueweb's.
+        """
         waiting = [pod for pod in pods if waits_for_us(pod)]
         if not waiting:
             return 0

@@ -1,6 +1,6 @@
-"""The condition Active of admission checks whose controller we are: those that ask an autoscaler for nodes.
+"""The condition Active of admission checks that kueueweb answers itself: those that ask an autoscaler for nodes.
 
-Checks of other controllers are theirs to report.
+Other controllers report that of their own checks.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
 class PodClaims:
-    """The claims of one sweep's pods. What the cluster has is listed once, when the first pod with claims comes."""
+    """The claims of one sweep's pods. The cluster's claims are listed once, for the first pod with claims."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client

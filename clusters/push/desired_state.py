@@ -71,7 +71,7 @@ _WORK: Final = """
         )
 """
 MAKERS: Final = [kind.kind for kind in JOB_KINDS.values() if not kind.has_workload]
-"""The kinds of objects that make jobs."""
+"""The kinds of objects that create jobs."""
 _SUSPENDABLE: Final = [
     kind.kind for kind in JOB_KINDS.values() if kind.stopping is Stopping.SUSPEND and not kind.groups_pods
 ]
@@ -80,8 +80,9 @@ _SUSPENDABLE: Final = [
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The parts of a sweep that have rows to work on: workloads to tell the cluster of, makers of jobs to tell it of,
-    workloads whose pods wait for us or are to stop, and checks by which nodes are asked for."""
+    """The parts of a sweep that have rows to work on: workloads and creators of jobs to push, workloads whose pods wait
+    or must stop, and checks that request nodes.
+    """
 
     tells: bool
     tells_of_makers: bool
@@ -90,7 +91,7 @@ class Work:
 
 
 def work_of(cluster: Cluster) -> Work:
-    """Look, by one query, for what a sweep has to do. What is committed later asks for a sweep of its own."""
+    """Find, by one query, the work of a sweep. Later commits request a sweep of their own."""
     with connection.cursor() as cursor:
         values: dict[str, Any] = {
             "cluster": cluster.pk,

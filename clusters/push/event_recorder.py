@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 _COMPONENT: Final = "kueueweb"
 _HOME: Final = "default"
-"""Where Kubernetes keeps the events of what has no namespace."""
+"""The namespace in which Kubernetes keeps events of objects without a namespace."""
 _MAX_MESSAGE: Final = 1024
 _MAX_REMEMBERED: Final = 4096
 _SIMILAR_SECONDS: Final = 600.0
@@ -102,8 +102,9 @@ class EventRecorder:
         self._client = client
 
     def record(self, regarding: Regarding, reason: str, message: str, at: datetime, *, warning: bool = False) -> None:
-        """Write an event, or count it where it is there already. That it can't be written is logged, and stops
-        nothing. Raises ClusterUnreachable."""
+        """Write an event, or count it if it exists. A failure is logged, and stops nothing. Raises
+        ClusterUnreachable.
+        """
         type_ = "Warning" if warning else "Normal"
         about = (self._client.server, regarding.kind, regarding.namespace, regarding.name, regarding.uid)
         with _lock:

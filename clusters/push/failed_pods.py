@@ -1,4 +1,4 @@
-"""Sets pods to Failed that no kubelet will end, with a condition that says why."""
+"""Sets pods to Failed that no kubelet will end, with a condition that gives the reason."""
 
 from __future__ import annotations
 

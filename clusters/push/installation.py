@@ -69,7 +69,7 @@ class Installation:
         self._mine = False
 
     def holds(self, cluster: Cluster, client: ClusterClient) -> bool:
-        """Whether this installation may push. What it finds is noted in the cluster's row."""
+        """Whether this installation may push. The result is recorded in the cluster's row."""
         now = self._steady()
         if self._looked_at is not None and now - self._looked_at < _RENEW_SECONDS:
             return self._mine
@@ -98,7 +98,7 @@ class Installation:
         return holder
 
     def _take(self, client: ClusterClient, lease: JsonObject | None) -> str:
-        """Renew the lease or take it over, if it is still as it was read."""
+        """Renew the lease or take it over, if it has not changed since it was read."""
         spec = held_by(self._name, lease, int(_LOST_SECONDS))
         try:
             if lease is not None:

@@ -46,8 +46,9 @@ def taking_over() -> str:
 
 
 def release(cluster: Cluster, client: ClusterClient, holder: str) -> bool:
-    """Give the lease back if this holder has it; a standby takes it within seconds. Whether it was given back. Raises
-    ClusterError."""
+    """Return the lease if this holder has it; a standby takes it within seconds. Returns whether it was returned.
+    Raises ClusterError.
+    """
     with _lock:
         _known.pop((client.server, cluster.pk), None)
     lease = client.get(LEASES, *kueues_lease(cluster))

@@ -1,4 +1,4 @@
-"""Deletes pods that no kubelet ends: their node is unreachable (Kueue's gate FailureRecoveryPolicy), or gone."""
+"""Deletes pods that no kubelet ends, because their node is unreachable (Kueue's gate FailureRecoveryPolicy) or gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces that the cluster does not have when the first job of theirs comes."""
+"""Namespaces that the cluster lacks when their first job arrives."""
 
 from __future__ import annotations
 

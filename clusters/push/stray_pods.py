@@ -1,6 +1,6 @@
-"""Fails pods that are tied to a node where they can not start any more, so that their job makes others.
+"""Fails pods that are tied to a node where they can no longer start, so that their job replaces them.
 
-Such a pod was let go to its node and not bound yet when the node failed, or when the pods of its workload were moved
+Such a pod was ungated for its node and not bound yet when the node failed, or when the pods of its workload were moved
 away. Kueue does the same, with the same condition.
 """
 

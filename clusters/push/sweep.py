@@ -154,7 +154,7 @@ def push_pending(
 
 
 def _admitted(cluster: Cluster) -> set[int]:
-    """The workloads that are admitted, and to be told: before their pods start, their objects say so, as Kueue's do."""
+    """The admitted workloads to push: as in Kueue, their objects show the admission before their pods start."""
     unpushed = Workload.objects.filter(cluster=cluster, push_sequence__gt=F("pushed_sequence"))
     return set(unpushed.filter(status=WorkloadStatus.ADMITTED, evicted_at=None).values_list("pk", flat=True))
 
@@ -214,8 +214,9 @@ class _Sweep:
             after = rows[-1].pk
 
     def tell_of_makers(self) -> None:
-        """Create, change or delete objects that make jobs (such as CronJobs). They have no workload, so they never
-        wait."""
+        """Create, change or delete objects that create jobs (such as CronJobs). They have no workload, so they never
+        wait.
+        """
         rows = Job.objects.filter(cluster=self._cluster, kind__in=MAKERS, found_in_cluster=False)
         changed = rows.exclude(pushed_generation=F("generation")) | rows.filter(deletion_requested_at__isnull=False)
         for row in changed.order_by("pk"):
@@ -284,7 +285,7 @@ class _Sweep:
         self._record_traces()
 
     def _record_traces(self) -> None:
-        """The step in the traces of submissions: their admission was told."""
+        """The step in the traces of submissions: their admission was pushed."""
         if tracing.is_configured():
             for row in self._traced:
                 attributes = {"k8s.namespace.name": row.namespace, "kueueweb.workload": row.name}
@@ -367,7 +368,7 @@ class _Sweep:
             self._stop(source, row)
 
     def _gated_set(self, source: JobSource) -> JsonObject | None:
-        """The set in the cluster whose pods are gated as they are made; None for all others."""
+        """The set in the cluster whose pods are gated at creation; None for all others."""
         there = self._objects.there(source) if source.kind.groups_pods else None
         return there if there is not None and lets_pods_wait(source.kind, there) else None
 
@@ -441,7 +442,7 @@ class _Sweep:
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _release(self, source: JobSource) -> None:
-        """Take Kueue's finalizer off a pod that its group needs no more."""
+        """Remove Kueue's finalizer from a pod that its group no longer needs."""
         there = self._objects.get(source)
         release = released_pod(there) if there is not None and is_job_of(there, source) else None
         if release is not None:

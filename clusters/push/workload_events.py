@@ -1,4 +1,4 @@
-"""Events of workloads as they were decided and recorded -> Kubernetes' events on Workload, job and pods, as Kueue's."""
+"""Recorded events of workloads -> Kubernetes' events on Workload, job and pods, in Kueue's form."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWo
 
 
 class WorkloadEvents:
-    """One sweep over the events that were recorded since the last one.
+    """One sweep over the events recorded since the last one.
 
-    Which were told is kept in the cache: where that is lost, those of before are not told again.
+    The cache records which were written; if it is lost, earlier ones are not written again.
     """
 
     def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind) -> None:
@@ -44,7 +44,7 @@ class WorkloadEvents:
         self._key = f"cluster-events:{cluster.pk}"
 
     def tell(self) -> None:
-        """Raises ClusterUnreachable; what was not told by then is told later."""
+        """Raises ClusterUnreachable; the remaining events are written later."""
         state = cache.get(self._key)
         if state is None:
             newest = WorkloadEvent.objects.filter(cluster=self._cluster).aggregate(newest=Max("pk"))["newest"]
@@ -144,7 +144,7 @@ class _Objects:
 
 
 def _told_to_job(row: WorkloadEvent, workload: Workload) -> tuple[str, str] | None:
-    """The reason and the words in which Kueue tells a job of it; None where it does not."""
+    """The reason and the message that Kueue writes on a job; None if it writes none."""
     key = f"{row.namespace}/{row.workload_name}"
     if row.reason == "Admitted":
         return "Started", f"Admitted by clusterQueue {workload.cluster_queue_name}"

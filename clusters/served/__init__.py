@@ -1,1 +1,1 @@
-"""Kueue's objects in a cluster where they are ours to serve: what the watcher's side and the push's side share."""
+"""Kueue's objects in a cluster where kueueweb serves them: the common part of the watcher and the push."""

@@ -1,4 +1,4 @@
-"""Two writers of one object, our row and the cluster's object: which of them follows the other (pure)."""
+"""Two versions of one object, the row and the cluster's object: decides which of them follows the other (pure)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 
 ABSENT = ""
-"""The content of what does not exist, or is being deleted."""
+"""The content of an object that does not exist, or is being deleted."""
 
 
 class Step(Enum):

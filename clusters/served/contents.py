@@ -100,7 +100,7 @@ def row_content(kind: Kind, row: Any | None) -> str:
 
 
 def as_submitted(obj: JsonObject) -> JsonObject:
-    """The object without what a server adds."""
+    """The object without a server's fields."""
     kept = ("name", "namespace", "labels", "annotations")
     metadata = {key: value for key, value in obj["metadata"].items() if key in kept}
     return {"metadata": metadata, **{key: value for key, value in obj.items() if key not in _SERVERS}}

@@ -1,4 +1,4 @@
-"""Rows of one configuration kind with what both sides of a served object need of them."""
+"""Rows of one configuration kind with the data that both sides of a served object need."""
 
 from __future__ import annotations
 

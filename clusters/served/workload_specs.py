@@ -1,4 +1,4 @@
-"""Workload objects where they are ours to serve: what of them both sides may change, and their older version."""
+"""Workload objects where kueueweb serves them: the parts that both sides may change, and their older version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SOURCES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRow:
-    """A workload's row: its version, and what of it both sides may change."""
+    """A workload's row: its version, and the parts that both sides may change."""
 
     row: Workload
     version: int

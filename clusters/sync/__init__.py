@@ -1,1 +1,1 @@
-"""Stores what a cluster reports in rows."""
+"""Stores the cluster's state in rows."""

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 LIMIT_KINDS: Final = (RESOURCE_QUOTAS, LIMIT_RANGES, RUNTIME_CLASSES)
 _ACTOR: Final = "watcher"
 _SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
-"""Fields of an object that its author does not write, or that are read beside the others."""
+"""Fields of an object that its author does not write, or that are read separately."""
 
 _NOT_OURS: Final[Mapping[str, tuple[str, ...]]] = {"ClusterQueue": ("concurrentAdmissionPolicy",)}
 
@@ -54,7 +54,7 @@ class ConfigurationSync:
         self._active: dict[str, bool] = {}
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = present(items, name_key)
         gone = set(found.gone)
         if found.listed:
@@ -85,7 +85,7 @@ class ConfigurationSync:
                 yield Submitted(spec, ValidationReport())
 
     def _without_its_own(self, submitted: JsonObject) -> JsonObject:
-        """The object without the fields by which the scheduler that decides there does what ours does not."""
+        """The object without fields that only the deciding scheduler supports."""
         spec, unknown = submitted.get("spec"), _NOT_OURS.get(self._kind.name, ())
         if not isinstance(spec, Mapping):
             return submitted
@@ -113,7 +113,9 @@ class ConfigurationSync:
                 self._store(submissions, now)
 
     def _made_anew(self, submitted: Submitted[Any], refused: Exception) -> bool:
-        """Whether the row in the way is of an object that is gone, as another has its name: then it goes too."""
+        """Whether the row in the way belongs to an object that is gone, because another has its name: then it is
+        deleted, too.
+        """
         errors = refused.errors if isinstance(refused, ManifestErrors) else ()
         reasons = {error.reason for error in errors}
         if not self._cluster.is_mirrored or not reasons & {MistakeReason.IMMUTABLE, MistakeReason.IN_USE}:
@@ -133,7 +135,7 @@ class ConfigurationSync:
             delete_objects(self._cluster, self._kind, gone, actor=_ACTOR, now=datetime.fromtimestamp(now, UTC))
 
     def _found_keys(self) -> set[str]:
-        """The objects that no manifest made; where another scheduler decides, all."""
+        """The objects that no manifest created; all of them if another scheduler decides."""
         rows = self._kind.model.objects.filter(cluster=self._cluster)
         found = rows if self._cluster.is_mirrored else rows.filter(api_version="")
         return {row.key if self._kind.namespaced else row.name for row in found}
@@ -143,7 +145,7 @@ class ConfigurationSync:
         return {row.key if self._kind.namespaced else row.name: row.api_version for row in rows}
 
     def _note_activity(self, objects: Mapping[str, JsonObject]) -> None:
-        """Whether a check's controller stands behind it is its Active condition, as its controller sets it."""
+        """An admission check's Active condition, which its controller sets."""
         for key, check in objects.items():
             conditions = (check.get("status") or {}).get("conditions") or ()
             active = any(each.get("type") == "Active" and each.get("status") == "True" for each in conditions)
@@ -155,7 +157,7 @@ class ConfigurationSync:
 
 
 def _as_submitted(manifest: JsonObject) -> JsonObject:
-    """The object without what a server adds."""
+    """The object without a server's fields."""
     metadata = {
         key: value
         for key, value in manifest["metadata"].items()

@@ -1,4 +1,4 @@
-"""Ends the workloads of namespaces that are being deleted in the cluster, or are gone."""
+"""Ends the workloads of namespaces that are being deleted in the cluster, or no longer exist."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class EndedNamespaceSync:
         return rows.exclude(status=WorkloadStatus.FINISHED)
 
     def _missing(self, listed: Collection[str]) -> set[str]:
-        """Namespaces of found jobs that the cluster confirms to be gone: a list may be older than the jobs."""
+        """Namespaces of found jobs that the cluster confirms to be deleted: a list may be older than the jobs."""
         rows = Workload.objects.filter(cluster=self._cluster, job__found_in_cluster=True)
         used = set(rows.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", flat=True).distinct())
         return {name for name in used - set(listed) if self._is_gone(name)}

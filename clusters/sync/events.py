@@ -16,13 +16,13 @@ _log = logging.getLogger(__name__)
 
 
 class EventSync:
-    """Adds what the cluster tells of its workloads. Events end in the cluster after an hour; here they stay."""
+    """Adds the cluster's events of workloads. They expire there after an hour; here they are kept."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = (_read(event, now) for event in present(items, uid_of).objects.values())
         store_events(self._cluster, [event for event in found if event is not None])
 

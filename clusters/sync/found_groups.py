@@ -1,5 +1,6 @@
-"""Groups of pods that others made: remembers their pods as they are in the cluster, and has the controller's pass run
-over the groups that changed."""
+"""Groups of found pods: keeps the present pods of the cluster, and runs the controller's pass over groups that
+changed.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ GroupKey = tuple[str, str]
 
 
 class FoundGroups:
-    """The groups of one cluster, with their pods as they were last seen."""
+    """The groups of one cluster, with the last known state of their pods."""
 
     def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
         self._cluster = cluster
@@ -47,10 +48,10 @@ class FoundGroups:
         self._looked_up = RowsAndCluster(cluster, client)
         self._pods: dict[GroupKey, dict[str, JsonObject]] = defaultdict(dict)
         self._strangers: set[str] = set()
-        """The uids of pods of which an event says that they have another shape than their group."""
+        """The uids of pods for which an event already says that they have another shape than their group."""
 
     def note(self, pods: Iterable[JsonObject]) -> set[GroupKey]:
-        """Remember pods as they are now; returns their groups."""
+        """Store the present state of pods; return their groups."""
         groups = set()
         for pod in pods:
             key = namespace_of(pod), group_name_of(pod)
@@ -60,7 +61,7 @@ class FoundGroups:
         return groups
 
     def forget(self, pods: Iterable[JsonObject]) -> set[GroupKey]:
-        """Forget pods that are gone; returns their groups."""
+        """Drop pods that no longer exist; return their groups."""
         groups = set()
         for pod in pods:
             key = namespace_of(pod), group_name_of(pod)
@@ -145,7 +146,7 @@ class FoundGroups:
 
 @dataclass
 class _FoundLook(GroupLook):
-    """A group whose pods others made, as they are in the cluster; `strangers` as in `FoundGroups`."""
+    """A group of found pods, with their state in the cluster; `strangers` as in `FoundGroups`."""
 
     strangers: set[str] = field(default_factory=set)
 
@@ -158,7 +159,7 @@ class _FoundLook(GroupLook):
             self._name_strangers()
 
     def _name_strangers(self) -> None:
-        """Say once of each pod that waits, and whose role the workload does not have, that it can't join."""
+        """Report once for each waiting pod whose role the workload lacks that it can't join."""
         known = ", ".join(sorted(pod_set.name for pod_set in self.row.pod_sets.all()))
         for pod, role in self._new_strangers():
             self.strangers.add(uid_of(pod))

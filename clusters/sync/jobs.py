@@ -54,7 +54,7 @@ class JobSync:
         self._client = client
         self._refused: set[str] = set()
         self._complaints: dict[str, str] = {}
-        """uid -> what was logged last of a job that was refused."""
+        """uid -> the last logged message about a job that was refused."""
         self._refused_labels: dict[str, JsonObject] = {}
         self._now: datetime | None = None
         self._looked_up = RowsAndCluster(cluster, client)
@@ -107,7 +107,8 @@ class JobSync:
 
     def _follow_labels(self, job: JsonObject, row: Job) -> None:
         """Move a workload to another queue or priority class: a pending one always, one with quota as far as Kueue
-        allows."""
+        allows.
+        """
         manifest = self._relabelled(job, row)
         uid = str(job["metadata"]["uid"])
         if manifest is None or manifest["metadata"]["labels"] == self._refused_labels.get(uid):
@@ -134,8 +135,9 @@ class JobSync:
         return self._as_the_webhook_leaves_it(job)
 
     def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> bool:
-        """A job that can't be taken is looked at again with the next list; it is told once, or when the reason is
-        another one. Whether it was told now."""
+        """Note that a job can't be read: it is tried again with the next list, and reported once, or when the reason
+        changes. Returns whether it was reported now.
+        """
         self._refused.add(uid)
         if self._complaints.get(uid) == str(errors):
             return False
@@ -172,14 +174,14 @@ class JobSync:
         return self._defaults
 
     def _specs(self, job: JsonObject) -> list[WorkloadSpec]:
-        """The workloads that a found job asks for. Raises ManifestErrors."""
+        """The workloads that a found job requests. Raises ManifestErrors."""
         # A copy of a started job, or a job that a restored database does not know, still names its submitter.
         submitted = without_owned_keys(as_submitted(job))
         objects = self._context().objects
         return workload_specs(submitted, objects=objects, queue_required=False, found_in_cluster=True)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
-        """Handle deleted jobs: a found job takes its workload along, a job of ours is created again."""
+        """Handle deleted jobs: the workload of a found job ends, a submitted job is created again."""
         if not jobs:
             return
         rows = self._rows(jobs)
@@ -257,7 +259,7 @@ class JobSync:
 
 
 def tell_again(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
-    """Has the cluster told again what the rows say of these jobs' workloads."""
+    """Pushes the rows of these jobs' workloads again."""
     jobs = Job.objects.filter(cluster=cluster, uid__in=job_uids)
     with unnoticed_transaction():
         raise_push(Workload.objects.filter(job__in=jobs))
@@ -284,7 +286,7 @@ def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:
 
 
 def row_key(row: Job) -> tuple[str, str, str]:
-    """(namespace, name, uid) by which its job is known in the cluster."""
+    """(namespace, name, uid) of its job in the cluster."""
     return row.namespace, row.name, str(row.uid)
 
 

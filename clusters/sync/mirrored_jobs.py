@@ -1,4 +1,4 @@
-"""Jobs of a cluster that another scheduler runs -> their rows, which say what a workload runs and nothing more."""
+"""Jobs of a cluster that another scheduler runs -> their rows, which only say what a workload runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MirroredJobSync:
         """uid -> the resourceVersion that is stored."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = present(items, uid_of)
         self._ownership.note_jobs(found.objects.values())
         queued = {uid: job for uid, job in found.objects.items() if _names_a_queue(job)}

@@ -71,7 +71,7 @@ class NodeFailures:
         """The uids of the workloads to judge, by node."""
 
     def note(self, node: JsonObject, observed: ObservedNode, now: float) -> None:
-        """Take in a node as the cluster shows it."""
+        """Add or update a node of the cluster."""
         name = observed.name
         repelling = [entry for entry in observed.taints if entry.get("effect") in _REPELLING]
         health = _Health(observed.ready, tuple(map(Taint.from_manifest, repelling)))
@@ -84,7 +84,7 @@ class NodeFailures:
             self._health[name] = self._changed[name] = health
 
     def note_gone(self, name: str) -> None:
-        """Take in that a node was deleted."""
+        """Remove a deleted node."""
         self._health.pop(name, None)
         self._not_ready_since.pop(name, None)
         self._late.discard(name)
@@ -96,7 +96,7 @@ class NodeFailures:
         return health is not None and any(taint.key == key for taint in health.taints)
 
     def pods_left(self, left: Iterable[tuple[str, str]]) -> None:
-        """Take in that pods left a node or wait to be bound to it; each with the node and its workload's uid."""
+        """Record pods that left a node or wait to be bound to it, each with the node and its workload's uid."""
         for name, workload in left:
             health = self._health.get(name)
             if health is not None and not health.is_well:
@@ -164,7 +164,7 @@ class LostPodSync:
         self._asked: set[str] = set()
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Take in lists and changes in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = present(items, uid_of)
         if found.listed:
             self._ending.clear()

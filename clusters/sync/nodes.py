@@ -33,7 +33,7 @@ class NodeSync:
         self._failures = failures
         self._seen: dict[str, ObservedNode] = {}
         self._versions: dict[str, tuple[str, str]] = {}
-        """The uid and version of each node as it was read last: a list has nearly all nodes as they were."""
+        """The uid and version of each node as last read: most nodes of a list are unchanged."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""

@@ -14,7 +14,7 @@ _JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
 class Ownership:
-    """The known owners of jobs, and the jobs and pods that workloads stand for; all by their uids."""
+    """The known owners of jobs, and the jobs and pods of workloads; all by their uids."""
 
     def __init__(self) -> None:
         self._controllers: dict[str, str] = {}
@@ -74,7 +74,7 @@ def parent_workload(workload: JsonObject) -> str:
 
 
 def owner_uids(workload: JsonObject) -> tuple[str, ...]:
-    """The uids of the jobs or pods that a Workload object stands for: its owners, and the job that its label names."""
+    """The uids of the jobs or pods of a Workload object: its owners, and the job in its label."""
     metadata = workload["metadata"]
     owners = [str(owner["uid"]) for owner in metadata.get("ownerReferences") or ()]
     named = (metadata.get("labels") or {}).get(_JOB_UID)

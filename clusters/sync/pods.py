@@ -162,7 +162,7 @@ class PodSync:
         self._vendors = VENDORS
         self._settings: object = None
         self._versions: dict[str, str] = {}
-        """The version of each pod as it was read last: a list has nearly all pods as they were."""
+        """The version of each pod as last read: most pods of a list are unchanged."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came, and store what follows from all of them."""
@@ -334,8 +334,9 @@ class PodSync:
                 record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
 
     def _record_external(self, batch: _Batch, now: float) -> None:
-        """Store slices and requests without a reservation of ours, of pods that are bound or that HAMi has assigned
-        to a node."""
+        """Store slices and requests of pods without a reservation here, if they are bound or HAMi has assigned them to
+        a node.
+        """
         found = {uid: held for uid, pod in self._pods.items() if (held := self._external_of(pod)) is not None}
         holding = [
             ExternalPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
@@ -360,7 +361,7 @@ class PodSync:
         return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
 
     def _is_foreign(self, pod: _Pod) -> bool:
-        """Whether a pod's requests are not reserved: it is not ours, or on another node than assigned."""
+        """Whether a pod's requests are not reserved: it is unmanaged, or on another node than assigned."""
         decided = self._decided_of(pod)
         if pod.ended or not (pod.node or pod.found is not None):
             return False

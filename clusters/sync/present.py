@@ -10,7 +10,7 @@ from clusters.client import JsonObject, Listing, WatchEvent
 
 @dataclass(slots=True)
 class Present:
-    """Objects by key: those that came or changed, and those that went; `listed`: nothing else is there."""
+    """Objects by key: the new or changed ones, and the deleted ones; `listed`: there are no others."""
 
     objects: dict[str, JsonObject] = field(default_factory=dict)
     gone: dict[str, JsonObject] = field(default_factory=dict)
@@ -18,7 +18,7 @@ class Present:
 
 
 def present(items: Sequence[Listing | WatchEvent], key: Callable[[JsonObject], str]) -> Present:
-    """Takes lists and changes in the order in which they came."""
+    """Applies lists and changes, in the order in which they came."""
     found = Present()
     for item in items:
         if isinstance(item, Listing):
@@ -37,6 +37,6 @@ def uid_of(obj: JsonObject) -> str:
 
 
 def name_key(obj: JsonObject) -> str:
-    """`namespace/name`, or the name of what has no namespace."""
+    """`namespace/name`, or the name of an object without a namespace."""
     metadata = obj["metadata"]
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

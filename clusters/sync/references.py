@@ -1,4 +1,4 @@
-"""Syncs objects that jobs and pods refer to, those of dynamic resource allocation among them."""
+"""Syncs objects that jobs and pods refer to, including those of dynamic resource allocation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReferenceSync:
             self._changed()
 
     def _changed(self) -> None:
-        """Jobs read these objects when they are looked at next."""
+        """Jobs read these objects in their next pass."""
 
     def _kept(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:
         """The parts of the objects that concern pods."""
@@ -89,7 +89,7 @@ def _object(found: JsonObject) -> JsonObject:
 
 
 def _pods(claim: JsonObject) -> list[str]:
-    """The uids of the pods that use the claim, or for which it was made."""
+    """The uids of the pods that use the claim, or for which it was created."""
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     owners = claim["metadata"].get("ownerReferences") or ()
     found = [each["uid"] for each in reserved if each.get("resource") == "pods"]

@@ -46,7 +46,9 @@ def gone_keys(known: Mapping[str, ServedObject], found: Present, items: Sequence
 
 
 def news_of(known: Mapping[str, ServedObject], found: Present) -> dict[str, JsonObject]:
-    """The objects that have changed since they were noted: what we wrote was noted as it was written."""
+    """The objects that have changed since they were recorded; kueueweb's own writes were recorded when they were
+    written.
+    """
     return {key: obj for key, obj in found.objects.items() if key not in known or _is_news(known[key], obj)}
 
 

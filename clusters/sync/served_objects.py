@@ -42,7 +42,7 @@ class ServedObjectSync:
         self._api_version = kind.api_version
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = present(items, name_key)
         at = datetime.fromtimestamp(now, UTC)
         with transaction.atomic():
@@ -80,7 +80,7 @@ class ServedObjectSync:
         rows: Mapping[str, Row],
         at: datetime,
     ) -> None:
-        """Bring the rows to what the objects say, where those were edited alone or last."""
+        """Update the rows from objects that were edited alone or last."""
         submitted: dict[str, Submitted[KindSpec]] = {}
         deleted: list[str] = []
         for key in sorted(touched):
@@ -122,7 +122,7 @@ class ServedObjectSync:
             apply_objects(self._cluster, self._kind, submitted, actor=writer, now=at)
 
     def _agree(self, entry: ServedObject, row: Row | None) -> None:
-        """Note whether both sides say the same now. What neither side has any more is forgotten."""
+        """Record whether both sides are equal now. Entries without an object on either side are deleted."""
         content = row.side.content if row is not None else ABSENT
         if content == entry.content:
             entry.agreed, entry.problem = content, ""
@@ -135,7 +135,7 @@ class ServedObjectSync:
         entry.keep_seen()
 
     def _note_activity(self, news: Mapping[str, Read]) -> None:
-        """Whether a check's controller stands behind it is its Active condition, as its controller sets it."""
+        """An admission check's Active condition, which its controller sets."""
         for key, read in news.items() if self._kind.name == "AdmissionCheck" else ():
             for each in read.status.get("conditions") or ():
                 if each.get("type") == "Active":

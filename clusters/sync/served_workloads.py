@@ -50,7 +50,7 @@ class ServedWorkloadSync:
         self._api_version = kind.api_version
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         found = present(items, name_key)
         at = datetime.fromtimestamp(now, UTC)
         with transaction.atomic():
@@ -213,7 +213,7 @@ def _known_status(entry: ServedObject | None, obj: JsonObject) -> Mapping[str, A
 
 
 def _answers(before: Mapping[str, Any], obj: JsonObject) -> list[JsonObject]:
-    """The states of checks that are other than they were. One that is as it was answers an earlier reservation."""
+    """The states of checks that differ from before. An unchanged one answers an earlier reservation."""
     old = {each.get("name"): each for each in before.get("admissionChecks") or ()}
     return [
         each
@@ -228,7 +228,7 @@ def _has_ended(row: WorkloadRow) -> bool:
 
 
 def _keep(entry: ServedObject, row: WorkloadRow | None) -> None:
-    """Store what is known, and forget what neither side has any more."""
+    """Store the known state, and delete entries without an object on either side."""
     if (row is None or row.side.content == ABSENT) and not entry.uid:
         if entry.pk is not None:
             entry.delete()

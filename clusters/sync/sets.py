@@ -1,4 +1,4 @@
-"""Syncs StatefulSets and LeaderWorkerSets, and has the push look at the pods that they make."""
+"""Syncs StatefulSets and LeaderWorkerSets, and has the push process their pods."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SetSync(SuspendableJobSync):
 
 
 class SetPodSync:
-    """Has the push look at the workload of a set whose pods come, change or go."""
+    """Has the push process the workload of a set whose pods are created, changed or deleted."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -77,8 +77,9 @@ _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job that is to be looked at again: its workload's name is not free yet, or an object that it names is not
-    there."""
+    """A job that must be tried again: its workload's name is not free yet, or an object that it names does not
+    exist.
+    """
 
     job: JsonObject
     due: float
@@ -96,7 +97,7 @@ class _Pass:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job that the controller looks at, with its rows; those of the job that it is a part of, if it is one."""
+    """A job that the controller handles, with its rows, and those of the job that it belongs to, if any."""
 
     job: JsonObject
     row: Job | None
@@ -146,7 +147,7 @@ class SuspendableJobSync(JobSync):
         self._configured: object = None
 
     def tick(self, now: float) -> None:
-        """Looks again at jobs that wait for a workload to come or to go."""
+        """Retries jobs that wait for a workload to appear or disappear."""
         due = [each.job for each in self._waiting.values() if each.due <= now]
         if due:
             self._now = datetime.fromtimestamp(now, UTC)
@@ -218,7 +219,7 @@ class SuspendableJobSync(JobSync):
         self._waited.pop(uid, None)
 
     def _settle(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """Passes over these jobs until none changes a row any more; the first looks at jobs that have rows."""
+        """Runs passes over these jobs until none changes a row any more; the first pass handles jobs that have rows."""
         known: list[Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
@@ -280,7 +281,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
-        """The workloads of jobs; of those that have ended, such as have not."""
+        """The workloads of jobs; for ended jobs, only unfinished ones."""
         jobs = {row.pk: row for row in rows}
         if not jobs:
             return {}
@@ -335,7 +336,7 @@ class SuspendableJobSync(JobSync):
         return again
 
     def _suspend(self, job: JsonObject, changes: Changes) -> None:
-        """Suspends a job of which no row tells the push: a part of another job, or one that gets no workload."""
+        """Suspends a job without a row: a part of another job, or one that gets no workload."""
         wanted = changes.job
         if wanted is None or self._cluster.kueue_is_alive:
             return
@@ -349,7 +350,7 @@ class SuspendableJobSync(JobSync):
             self._note(job, error)
 
     def _store_news(self, news: _News) -> None:
-        """Stores what is the same for many jobs at once."""
+        """Caches data that is the same for many jobs."""
         for (reason, message), names in news.finished.items():
             record_finished(self._cluster, names, FinishedReason(reason), message, actor=_ACTOR, now=self._now)
         for pod_set, amounts in news.reclaimable.items():
@@ -361,7 +362,7 @@ class SuspendableJobSync(JobSync):
         self._tell(news.told)
 
     def _pass(self, look: Look, context: JobContext) -> Changes | None:
-        """Return the changes that the controller makes to a job; None if there are none."""
+        """Return the controller's changes of a job; None if there are none."""
         job, row = look.job, look.row
         withdrawn = row is not None and row.deletion_requested_at is not None
         if withdrawn or is_being_deleted(job) or self._cluster.is_mirrored:
@@ -401,7 +402,7 @@ class SuspendableJobSync(JobSync):
         self._waiting[uid] = _Waiting(job, self._seconds + seconds)
 
     def _tell(self, jobs: Sequence[Job]) -> None:
-        """Has the push start or stop these jobs, unless it is to tell of them already."""
+        """Has the push start or stop these jobs, unless it will anyway."""
         if not jobs:
             return
         with unnoticed_transaction():
@@ -412,8 +413,9 @@ class SuspendableJobSync(JobSync):
     # Store the results of a pass in rows
 
     def _store(self, look: Look, changes: Changes) -> bool:
-        """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and
-        Conflict where the name of a workload is not free yet."""
+        """Changes, removes and creates workloads, all or none; returns whether any row changed. Raises ManifestErrors,
+        and Conflict if the name of a workload is not free yet.
+        """
         row = look.row
         if row is not None and not row.found_in_cluster:
             return False  # REST changes its workloads together with it
@@ -475,7 +477,7 @@ class SuspendableJobSync(JobSync):
         return any_changed
 
     def _remove(self, rows: Sequence[Workload]) -> bool:
-        """Removes workloads; one with quota is stopped first, and then gone for its job."""
+        """Removes workloads; one with quota is stopped first and then detached from its job."""
         left = [row for row in rows if row.deletion_requested_at is None]
         ended = [(row.namespace, row.name) for row in left if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())
@@ -501,7 +503,7 @@ class SuspendableJobSync(JobSync):
         return True
 
     def _specs_to_make(self, look: Look, changes: Changes) -> list[WorkloadSpec]:
-        """The workloads of a job as the pass has made them. Raises ManifestErrors."""
+        """The workloads of a job as the pass has created them. Raises ManifestErrors."""
         spec = self._specs(look.job)[0]
         noted = self._noted(look.job)
         return [
@@ -518,7 +520,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
-        """The annotations by which the pass tells the workloads of one job apart."""
+        """The annotations by which the pass distinguishes the workloads of one job."""
         return _SLICE if is_elastic(job) else ()
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:
@@ -559,7 +561,7 @@ def _version_of(job: JsonObject) -> str:
 
 
 def _is_plain_creation(look: Look, changes: Changes) -> bool:
-    """Whether the pass over a job without a row made its first workload, and nothing else."""
+    """Whether the pass over a job without a row only created its first workload."""
     if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)

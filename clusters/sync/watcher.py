@@ -79,9 +79,9 @@ _FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.25
-"""While changes come all the time, the least time from turn to turn: a turn costs more than a change in it."""
+"""The least interval between rounds under a steady load: a round costs more than a change in it."""
 _MAX_TURN_SECONDS: Final = 1.0
-"""The time from turn to turn where turns take more than a tenth of a processor."""
+"""The interval between rounds if rounds take more than a tenth of a processor."""
 _BEAT_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0
@@ -256,7 +256,7 @@ class Watcher:
             self._node_failures.tick(now)
 
     def tick(self) -> None:
-        """Do what depends on time alone."""
+        """Do the work that depends only on time."""
         now = self._clock()
         if self._node_failures is not None:
             self._node_failures.tick(now)
@@ -272,7 +272,7 @@ class Watcher:
             self._run_in_mode(stopped)
 
     def _run_in_mode(self, stopped: threading.Event) -> None:
-        """Watches for as long as the mode stays as it is."""
+        """Watches until the mode changes."""
         inbox: queue.Queue[_Item] = queue.Queue(maxsize=10 * _BATCH)
         reflectors = _Reflectors(self._client, self._relist_seconds, inbox)
         ended = threading.Event()
@@ -304,7 +304,7 @@ class Watcher:
             look_for_kueue(self._cluster, self._client, self._kueues_lease)
 
     def _look_at_mode(self) -> bool:
-        """Whether the mode has changed since, and with it what is followed."""
+        """Whether the mode has changed, and with it the watched kinds."""
         version = cluster_versions().get(self._cluster.pk, "")
         if not version or version != self._version:
             self._cluster.refresh_from_db()
@@ -316,7 +316,7 @@ class Watcher:
         return True
 
     def _is_in_mode(self) -> bool:
-        """Whether what is followed is what the cluster's mode asks for."""
+        """Whether the watched kinds are those of the cluster's mode."""
         now = (self._cluster.is_mirrored, self._cluster.serves_kueue)
         return now == (self._is_mirrored, self._serves_kueue)
 
@@ -349,7 +349,7 @@ class Watcher:
         self._beat_at, self._heard = self._steady(), False
 
     def _recover(self, stopped: threading.Event) -> None:
-        """Lists and applies everything, kind after kind, as often as it takes, unless the end comes first."""
+        """Lists and applies everything, kind after kind, as often as needed, until it is stopped."""
         while not stopped.is_set():
             close_old_connections()
             try:
@@ -364,7 +364,7 @@ class Watcher:
 
 
 def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
-    """The optional kinds to follow: of those that a cluster may serve in several versions, the newest."""
+    """The optional kinds to follow; of those that a cluster may serve in several versions, the newest."""
     devices = frozenset(kind for versions in DEVICE_KINDS for kind in versions)
     newest_devices = (next((kind for kind in versions if kind in served), None) for versions in DEVICE_KINDS)
     chosen = frozenset(kind for kind in newest_devices if kind is not None)
@@ -379,7 +379,7 @@ def job_sync(cluster: Cluster, kind: JobKind, client: ClusterClient) -> JobSync:
 
 
 def _in_order() -> Iterable[Kind]:
-    """Kueue's configuration kinds in all versions, what is referred to first."""
+    """Kueue's configuration kinds in all versions, referenced kinds first."""
     return (kind for kinds in KUEUE_KINDS.values() for kind in kinds)
 
 

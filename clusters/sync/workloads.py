@@ -39,10 +39,10 @@ class WorkloadSync:
         self._versions: dict[str, str] = {}
         """uid -> the resourceVersion that is stored."""
         self._heard: dict[str, tuple[str, str, str]] = {}
-        """uid -> namespace, name and the resourceVersion that was heard of last."""
+        """uid -> namespace, name and the last known resourceVersion."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Takes in lists and changes, in the order in which they came."""
+        """Applies lists and changes, in the order in which they came."""
         changes = [change for item in items for change in self._changes(item)]
         if changes and self._cluster.mode == ClusterMode.SHADOW:
             note_changes(self._cluster, changes, now)
@@ -82,7 +82,7 @@ class WorkloadSync:
         self._ownership.forget_workload(uid)
 
     def _read(self, obj: JsonObject) -> MirroredWorkload | None:
-        """The object as read; None where that fails, and what was stored of it before stays."""
+        """The object as read; None if that fails, which keeps its stored state."""
         report = ValidationReport()
         top = FieldReader(report, "", obj)
         spec = read_workload(top, self._version.rpartition("/")[2])

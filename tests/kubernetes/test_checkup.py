@@ -82,7 +82,7 @@ def test_one_verb_that_is_taken_out_is_named(plane: ControlPlane, system: System
         found = failures(plane, system, "kueueweb-read")
     finally:
         plane.admin.apply(ROLES, role)
-    assert "5 are missing: watch nodes, watch namespaces, watch pods" in found["kueueweb-read"].message
+    assert "missing permissions (5): watch nodes, watch namespaces, watch pods" in found["kueueweb-read"].message
     failures(plane, system)
 
 

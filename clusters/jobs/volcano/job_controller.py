@@ -76,7 +76,7 @@ class JobController:
         self._requests.append(SYNC)
 
     def created(self) -> None:
-        """The job is new, or its pods may be made from now on: look at it."""
+        """The job is new, or its pods may now be created: sync it."""
         self._requests.append(SYNC)
 
     def commanded(self, action: JobAction) -> None:
@@ -125,7 +125,7 @@ class JobController:
     # What is done about it
 
     def settle(self) -> list[Step]:
-        """Handle requests until none is left. Returns the steps that were taken, in their order."""
+        """Handle requests until none is left. Returns the executed steps, in their order."""
         steps: list[Step] = []
         while self._requests and len(steps) < MAX_STEPS:
             request = self._requests.popleft()

@@ -111,7 +111,7 @@ SYNC: Final = Request(JobEvent.OUT_OF_SYNC)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of a request: the new status, the pods to make and to delete, and the fate of the pod group.
+    """The result of a request: the new status, the pods to create and to delete, and the fate of the pod group.
 
     `delay_seconds` above 0: nothing is done now; the action is due after that time, unless it is cancelled.
     """
@@ -285,7 +285,7 @@ class _Execution:
         return replace(status, phase=JobPhase.RUNNING) if self.job.min_available <= at_work else status
 
     def _went_on(self, status: JobStatus) -> JobStatus:
-        """Running: whether the job has come to its end, or lost too many pods."""
+        """Running: whether the job has ended, or lost too many pods."""
         job, succeeded = self.job, status.count(PodPhase.SUCCEEDED)
         if job.replicas == 0:
             return status
@@ -322,7 +322,7 @@ class _Execution:
         return Step(status, self.action, delete=tuple(sorted(delete)), deletes_pod_group=True)
 
     def _kill_part(self, update: Update) -> Step:
-        """Delete the pods of the task, the partition or the pod that the request is about; those that ended too."""
+        """Delete the pods of the request's task, partition or pod, including those that have ended."""
         if self.action is JobAction.RESTART_PARTITION and not self._has_partition:
             return Step(self.status, self.action)
         part = list(self._part())
@@ -350,7 +350,7 @@ class _Execution:
         return [each for each in same_task if task.partition_of(each.index) == partition]
 
     def _sync(self, update: Update) -> Step:
-        """Make the pods that are missing, and delete those that the spec does not have."""
+        """Create missing pods, and delete pods that the spec does not have."""
         if not self.may_create:
             return Step(update(self.status), self.action, makes_pod_group=True)
         wanted = {

@@ -19,7 +19,7 @@ JsonObject = dict[str, Any]
 
 PLUGINS: Final = ("env", "svc", "ssh", "pytorch", "tensorflow", "mpi")
 _NEED_NAMES: Final = frozenset({"pytorch", "tensorflow", "mpi"})
-"""Plugins whose pods call each other by name, so that svc is there too."""
+"""Plugins whose pods call each other by name, so that svc is added, too."""
 _HOSTS_PATH: Final = "/etc/volcano"
 _ROOT_HOME: Final = "/root"
 SSH_KEYS: Final = ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
@@ -131,7 +131,7 @@ class _Pod:
     flags: Mapping[str, str]
 
     def set_environment(self, values: Mapping[str, Any]) -> None:
-        """Add variables to all containers: a text is the value, a mapping says where it comes from."""
+        """Add variables to all containers: a text is the value, a mapping refers to its source."""
         for container in self._containers():
             names = {entry.get("name") for entry in container.get("env") or ()}
             entries = [
@@ -270,7 +270,7 @@ _ORDER: Final = ("svc", "env", "ssh", "pytorch", "tensorflow", "mpi")
 
 @dataclass(frozen=True, slots=True)
 class JobObjects:
-    """The objects that a job's plugins keep beside its pods; `secret` is the name of one for ssh keys, if any."""
+    """The objects that a job's plugins keep besides its pods; `secret` is the name of the one for ssh keys, if any."""
 
     services: list[JsonObject] = field(default_factory=list)
     config_maps: list[JsonObject] = field(default_factory=list)
@@ -279,7 +279,7 @@ class JobObjects:
 
 
 def objects_of(job: VolcanoJobSpec) -> JobObjects:
-    """Return the objects beside a job's pods. The keys of its secret are random: the caller makes them."""
+    """Return the additional objects of a job. The caller generates the random keys of its secret."""
     plugins = plugins_of(job)
     secret = f"{job.name}-ssh" if "ssh" in plugins else ""
     if "svc" not in plugins:

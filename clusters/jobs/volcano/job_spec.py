@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 DEFAULT_MAX_RETRY: Final = 3
-"""Restarts of a job, and of a task, where the spec says none."""
+"""Restarts of a job and of a task, if the spec states none."""
 UNLIMITED_RETRIES: Final = -1
 DEFAULT_QUEUE: Final = "default"
 
@@ -114,7 +114,7 @@ class VolcanoJobSpec:
 
     @property
     def task_minimum(self) -> int:
-        """The sum of what the tasks say by their own `minAvailable`."""
+        """The sum of the tasks' own `minAvailable`."""
         return sum(task.minimum for task in self.tasks)
 
     def task(self, name: str) -> TaskSpec | None:

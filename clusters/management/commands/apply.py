@@ -98,7 +98,7 @@ def _texts(names: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _cluster(name: str) -> Cluster:
-    """The cluster; `default` is made by its first apply."""
+    """The cluster; the first apply creates `default`."""
     if name == "default":
         return Cluster.objects.get_or_create(name=name)[0]
     cluster = Cluster.objects.filter(name=name).first()

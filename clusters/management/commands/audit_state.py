@@ -1,4 +1,4 @@
-"""manage.py audit_state: whether quota, devices, pods and what the cluster was told agree with one another."""
+"""manage.py audit_state: audits whether quota, devices, pods and pushed decisions agree."""
 
 import time
 from argparse import ArgumentParser
@@ -13,12 +13,12 @@ from clusters.connection import client_for
 
 
 class Command(BaseCommand):
-    """Looks twice, and tells of what was wrong both times; puts nothing right."""
+    """Audits twice, and reports violations that both audits found; repairs nothing."""
 
     help = "List the disagreements between quota, devices, pods and the cluster; exit code 1 if there are any."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """How long to wait for what is on its way."""
+        """Time to wait for changes in progress."""
         parser.add_argument(
             "--seconds", type=float, default=5.0, help="time between the two audits (default: %(default)s)"
         )

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--cluster", default="default", help="the cluster's name (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print what was found; a name that there is not is an error."""
+        """Print the objects that were found; an unknown name is an error."""
         cluster = Cluster.objects.filter(name=options["cluster"]).first()
         if cluster is None:
             raise CommandError(f'There is no cluster "{options["cluster"]}".')

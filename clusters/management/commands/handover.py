@@ -16,7 +16,7 @@ from clusters.takeover.report import Refused
 
 
 class Command(BaseCommand):
-    """Running it again completes what was interrupted, and changes nothing otherwise."""
+    """Running it again completes an interrupted run, and changes nothing otherwise."""
 
     help = (
         "Hand a cluster over to Kueue. Running jobs are not touched; if one would be, the handover is "

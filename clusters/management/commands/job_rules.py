@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 
 def with_rules(name: str, text: str) -> str:
-    """The text of a file of deploy/kubernetes with its rules for jobs written anew."""
+    """The text of a file of deploy/kubernetes with its job rules replaced."""
     if name == _WEBHOOKS:
         comment = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         return comment + _yaml([found for _, found in webhook_configurations(Target("kueueweb", "webhook"))])

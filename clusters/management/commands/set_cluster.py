@@ -1,4 +1,4 @@
-"""`manage.py set_cluster`: a cluster's row, where its API server is, and what we do with it."""
+"""`manage.py set_cluster`: a cluster's row, the address of its API server, and its settings."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from clusters.takeover.takeover import Takeover
 
 
 class Command(BaseCommand):
-    """Running it again completes what was interrupted, and changes nothing otherwise."""
+    """Running it again completes an interrupted run, and changes nothing otherwise."""
 
     help = "Take a cluster over from Kueue. Running jobs are not touched. docs/switching.md describes the procedure."
 

@@ -1,4 +1,4 @@
-"""`manage.py webhook`: what the API server asks before it keeps jobs and pods."""
+"""`manage.py webhook`: answers the API server before it stores jobs and pods."""
 
 from __future__ import annotations
 

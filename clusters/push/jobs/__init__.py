@@ -1,1 +1,1 @@
-"""Jobs in the cluster: made, started, stopped and resized as the rules of their kinds write it."""
+"""Jobs in the cluster: created, started, stopped and resized by the rules of their kinds."""

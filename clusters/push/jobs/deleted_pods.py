@@ -1,4 +1,4 @@
-"""Takes Kueue's finalizer off pods that were deleted before they got a row: no row tells the push of them."""
+"""Removes Kueue's finalizer from pods that were deleted before they got a row: the push does not know them."""
 
 from __future__ import annotations
 

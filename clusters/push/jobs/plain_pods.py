@@ -1,4 +1,4 @@
-"""Carries out the changes that the controller's pass makes to plain pods: they start, stop and are let go."""
+"""Applies the controller pass's changes to plain pods: they start, stop and lose their finalizers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class PlainPods:
         self._context = job_context(self._cluster.configuration, objects, rfc3339(now))
 
     def carry_out(self, sources: Sequence[JobSource], row: Workload, places: Places) -> None:
-        """Start, stop, or let go the pods of a workload, as the pass writes it.
+        """Start, stop or release the pods of a workload, as the pass writes them.
 
-        Raises CannotStart, and JobError where an object that the workload refers to is missing.
+        Raises CannotStart, and JobError if an object that the workload refers to is missing.
         """
         found = [(source, pod) for source in sources if (pod := self._pod_of(source, row)) is not None]
         if not found:
@@ -121,7 +121,7 @@ class PlainPods:
 
 
 class _Namespaces:
-    """The same objects, and every namespace: that of a job that was submitted here is made with its first pod."""
+    """The same objects, and every namespace: that of a submitted job is created with its first pod."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -140,7 +140,7 @@ def _of_submitted(context: JobContext) -> JobContext:
 
 
 def _delete(client: ClusterClient, before: JsonObject, after: JsonObject) -> None:
-    """Delete a pod, which says in a condition why, and has no finalizer any more if the pass has taken it off."""
+    """Delete a pod, with a condition that gives the reason, and without the finalizer if the pass has removed it."""
     metadata = before["metadata"]
     namespace, name = metadata["namespace"], metadata["name"]
     if before.get("status") != after.get("status"):

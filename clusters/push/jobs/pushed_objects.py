@@ -1,4 +1,4 @@
-"""Jobs and pods of rows in the cluster: finds, makes and changes them."""
+"""Jobs and pods of rows in the cluster: finds, creates and changes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PushedObjects:
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
 
     def look_up(self, counts: Counter[str]) -> None:
-        """List the kinds of which many objects are asked for: that costs less than a request for each."""
+        """List the kinds of which many objects are needed: that costs less than a request for each."""
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:
@@ -54,7 +54,7 @@ class PushedObjects:
         return None
 
     def apply(self, source: JobSource, manifest: JsonObject) -> None:
-        """Make or change an object of ours, and its namespace where the cluster lacks it."""
+        """Create or change an object of kueueweb's, and its namespace if the cluster lacks it."""
         kind, namespace = source.kind.resource, manifest["metadata"]["namespace"]
         try:
             self.client.apply(kind, manifest)
@@ -74,7 +74,7 @@ class PushedObjects:
     ) -> JsonObject:
         """The object with that patch; a patch of None changes nothing.
 
-        Its operator writes its status at any time: what changed meanwhile is read, and the patch made anew.
+        Its operator may write its status at any time: then it is read again, and the patch is built again.
         """
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             patch = patch_of(there)
@@ -100,7 +100,7 @@ class PushedObjects:
         return there if status is None else self.patch(kind, there, {"status": status}, subresource="status")
 
     def newer(self, kind: JobKind, there: JsonObject) -> JsonObject | None:
-        """The same object as it is by now; None where it is gone."""
+        """The present state of the object; None if it no longer exists."""
         metadata = there["metadata"]
         found = self.client.get(kind.resource, metadata["namespace"], metadata["name"])
         return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None

@@ -134,7 +134,7 @@ class SuspendableJobs:
         return not source.found_in_cluster and kind.is_suspended(there) and not kind.is_suspended(wanted)
 
     def _start_own(self, source: JobSource, row: Workload, there: JsonObject | None) -> None:
-        """Make, or start again, a job that was submitted here: as its row says, its pods completed."""
+        """Create, or start again, a submitted job: as its row defines it, its pods completed."""
         if there is not None:
             source = as_made(source, there)
             self._objects.ready_for_change(source.kind, there)
@@ -163,7 +163,7 @@ def _is_suspendable(kind: str) -> bool:
 
 
 def _not_there_yet(source: JobSource) -> JsonObject:
-    """A job of ours as it would be if it were there and waited."""
+    """A submitted job as it would look in the cluster while it waits."""
     shown = own_manifest(source)
     shown["metadata"]["uid"] = source.uid
     source.kind.suspend(shown)
@@ -177,6 +177,6 @@ def _suspended(kind: JobKind, there: JsonObject) -> JsonObject:
 
 
 def _with_spec(there: JsonObject, wanted: JsonObject) -> JsonObject:
-    """The object with what a pass writes of a job."""
+    """The object with a pass's changes of the job."""
     metadata = {**there["metadata"], "annotations": dict(annotations_of(wanted))}
     return {**there, "metadata": metadata, "spec": wanted["spec"]}

@@ -1,4 +1,4 @@
-"""Events about Kueue's objects, for those who write them in the cluster."""
+"""Events about Kueue's objects, for their authors in the cluster."""
 
 from __future__ import annotations
 

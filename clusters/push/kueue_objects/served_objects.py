@@ -135,7 +135,9 @@ class ServedObjects:
             return self._client.create(resource, wanted)
 
     def _replace(self, kind: Kind, entry: ServedObject, wanted: JsonObject) -> JsonObject:
-        """The object as it is there, with what its author writes replaced, if it is still as it was seen last."""
+        """The object as it is in the cluster, with its author's fields replaced, if it has not changed since it was
+        last read.
+        """
         resource = self._served[kind.name]
         live = self._client.get(resource, entry.namespace, entry.name)
         if live is None or live["metadata"]["resourceVersion"] != entry.resource_version:
@@ -162,12 +164,12 @@ class ServedObjects:
         self._agree(entry, row)
 
     def _let_go(self, kind: Kind, entry: ServedObject) -> None:
-        """Let the cluster delete an object that is in use no longer: our row is deleted."""
+        """Let the cluster delete an object that is no longer used: its row is deleted."""
         self._release(kind, entry)
         entry.forget()
 
     def _hold(self, kind: Kind, entry: ServedObject) -> None:
-        """The finalizer that our webhook gives an object at its creation, for one that was made without it."""
+        """The finalizer that kueueweb's webhook sets at creation, for an object that was created without it."""
         if not _is_to_be_held(entry):
             return
         resource = self._served[kind.name]

@@ -1,4 +1,4 @@
-"""Writes statuses into the cluster as Kueue does, by server-side apply: of each object the fields that are ours."""
+"""Writes statuses into the cluster as Kueue does, by server-side apply: only kueueweb's own fields of each object."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
         "nominatedClusterNames", "preemptionGates",
     ),
 }  # fmt: skip
-"""The keys of each status that we write; the others are left as they are."""
+"""The keys of each status that kueueweb writes; the others are left unchanged."""
 MANAGERS: Final[Mapping[str, str]] = {"Workload": "kueue-admission"}
-"""Under Kueue's own name, so that a Kueue that takes over can take away what it no longer says, and we what it said."""
+"""Kueue's own field manager, so that a Kueue that takes over can remove outdated fields, and kueueweb those of
+Kueue.
+"""
 _V1BETA1: Final[Mapping[str, Mapping[str, str]]] = {
     "LocalQueue": {"flavorsUsage": "flavorUsage"},
     "Workload": {"accumulatedPastExecutionTimeSeconds": "accumulatedPastExexcutionTimeSeconds"},
@@ -86,9 +88,9 @@ def _names(kind: str, api_version: str) -> Mapping[str, str]:
 
 
 def _wanted(status: Status, keys: Mapping[str, str], entry: ServedObject) -> JsonObject:
-    """The status as the cluster's version has it.
+    """The status in the cluster's version.
 
-    A condition keeps the time at which its status became what it is, and names the generation that the cluster counts.
+    A condition keeps its transition time, and names the generation in the cluster.
     """
     wanted = {name: status[key] for key, name in keys.items() if status.get(key) is not None}
     if wanted.get("conditions"):
@@ -134,7 +136,7 @@ def _refused_fields(refusal: ClusterError) -> set[str]:
 
 
 def _surplus(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Any) -> JsonObject:
-    """The merge patch that takes away what our fields have beyond what we say."""
+    """The merge patch that removes outdated values from kueueweb's fields."""
     patch: JsonObject = {}
     for key in keys:
         found, value = _ours(there.get(key)), wanted.get(key)
@@ -175,7 +177,7 @@ def _empty(value: Any) -> bool:
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """The entries of a list by their names or types; None of anything else."""
+    """The entries of a list by their names or types; None for any other value."""
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return None
     for key in ("type", "name"):

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _STATUS_SECONDS: Final = 1.0
-"""One status a second for each object. What starts or stops pods is told before they do, as Kueue does."""
+"""One status per second for each object. As in Kueue, a status that starts or stops pods is written before they do."""
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _CHANGED: Final = """
     SELECT workload.namespace, workload.name FROM queues_workload AS workload
@@ -246,7 +246,9 @@ class ServedWorkloads:
         entry.status = stored.get("status") or {}
 
     def _release(self, entry: ServedObject) -> JsonObject | None:
-        """Take our finalizer off the object, which holds nothing any more; the object, None if it is gone."""
+        """Remove kueueweb's finalizer from the object, which no longer holds anything; return the object, None if it is
+        gone.
+        """
         live = self._client.get(self._resource, entry.namespace, entry.name)
         if live is None or live["metadata"]["uid"] != entry.uid:
             return None
@@ -297,7 +299,9 @@ def _is_whole(row: WorkloadRow) -> bool:
 
 
 def _ends(row: WorkloadRow) -> bool:
-    """Whether it is over, or its job is gone: no object is made for it any more, and the cluster would remove it."""
+    """Whether it has ended, or its job is gone: no object is created for it any more, and the cluster would remove
+    it.
+    """
     job = row.row.job
     withdrawn = job is not None and job.deletion_requested_at is not None
     return row.row.status == WorkloadStatus.FINISHED or row.row.ending is not None or withdrawn

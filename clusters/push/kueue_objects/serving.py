@@ -23,7 +23,7 @@ _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
 
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
-    """Tell the cluster what the rows say, the status of each, and what happened. Raises ClusterError."""
+    """Write the rows, their statuses and their events to the cluster. Raises ClusterError."""
     served = _served(client)
     ServedObjects(cluster, client, served, clock).tell()
     if KIND in served:
