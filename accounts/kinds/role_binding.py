@@ -54,8 +54,8 @@ ROLE_BINDING: Final = Kind(
             json="user",
             help="Either a user or a group is required.",
         ),
-        Field("group", "spec.group", Text(max_length=_MAX_NAME)),
-        Field("role", "spec.role", Choice(Role), always=True),
+        Field("group", "spec.group", Text(max_length=_MAX_NAME), help="The group, if no user is given."),
+        Field("role", "spec.role", Choice(Role), always=True, help="The permissions that the user or group gets."),
         Field(
             "namespace",
             "spec.namespace",

@@ -103,7 +103,16 @@ RUNTIME_CLASS: Final = Kind(
     description="A RuntimeClass.",
     model=RuntimeClass,
     fields=(
-        Field("handler", "handler", Text(syntax=dns_label), required=True, always=True, frozen=True, core=None),
+        Field(
+            "handler",
+            "handler",
+            Text(syntax=dns_label),
+            required=True,
+            always=True,
+            frozen=True,
+            core=None,
+            help="The container runtime's name of the configuration that runs the pods.",
+        ),
         Field(
             "pod_overhead",
             "overhead.podFixed",

@@ -38,8 +38,11 @@ class ConditionStatus(StrEnum):
     """The status of a condition."""
 
     TRUE = "True"
+    """The condition holds."""
     FALSE = "False"
+    """The condition does not hold; its reason says why."""
     UNKNOWN = "Unknown"
+    """The writer of the condition cannot tell."""
 
 
 class WorkloadStatus(StrEnum):
@@ -52,21 +55,30 @@ class WorkloadStatus(StrEnum):
     ADMITTED = "Admitted"
     """Its pods may run."""
     EVICTED = "Evicted"
+    """Its pods are being stopped; until they have stopped, it keeps its quota."""
     FINISHED = "Finished"
+    """It has ended for good, so its quota is released."""
 
 
 class WorkloadState(StrEnum):
     """The stage of a workload's life: its status, refined by `active`, its pods and its outcome."""
 
     ON_HOLD = "OnHold"
+    """Its user deactivated it, so it is not scheduled until it is released."""
     PENDING = "Pending"
+    """It waits in a queue, or cannot be queued."""
     QUOTA_RESERVED = "QuotaReserved"
+    """It holds quota and waits for admission checks."""
     STARTING = "Starting"
     """Admitted, and not all of its pods are ready."""
     RUNNING = "Running"
+    """Admitted, and all of its pods are ready."""
     EVICTED = "Evicted"
+    """Its pods are being stopped; until they have stopped, it keeps its quota."""
     SUCCEEDED = "Succeeded"
+    """Finished, and its job succeeded."""
     FAILED = "Failed"
+    """Finished, and its job failed."""
     FINISHED = "Finished"
     """Neither succeeded nor failed: cancelled, replaced, or without its owner."""
 
@@ -202,7 +214,9 @@ class FinishedReason(StrEnum):
     """The reason why Finished is True."""
 
     SUCCEEDED = "Succeeded"
+    """Its job completed."""
     FAILED = "Failed"
+    """Its job failed."""
     OUT_OF_SYNC = "OutOfSync"
     """Its job has since requested another size, so it no longer represents the job."""
     OWNER_NOT_FOUND = "OwnerNotFound"
@@ -265,6 +279,7 @@ class StopPolicy(StrEnum):
     """Whether a queue admits workloads, and whether it evicts its admitted workloads."""
 
     NONE = "None"
+    """Admits workloads."""
     HOLD = "Hold"
     """No new admissions; admitted workloads run to their end."""
     HOLD_AND_DRAIN = "HoldAndDrain"
@@ -275,7 +290,9 @@ class WithinClusterQueuePolicy(StrEnum):
     """The workloads of its own ClusterQueue that a pending workload may preempt."""
 
     NEVER = "Never"
+    """Pending workloads wait for free quota instead of preempting in their own queue."""
     LOWER_PRIORITY = "LowerPriority"
+    """Only lower priorities, so that equal workloads cannot evict each other in turns."""
     LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
     """Also workloads of its own priority that were created later."""
 
@@ -284,6 +301,7 @@ class ReclaimWithinCohortPolicy(StrEnum):
     """The borrowing workloads of the cohort that a pending workload within its quota may preempt."""
 
     NEVER = "Never"
+    """Lent quota returns only when its borrowers end."""
     LOWER_PRIORITY = "LowerPriority"
     """A borrower keeps lent quota against workloads of at most its priority."""
     ANY = "Any"
@@ -332,7 +350,9 @@ class AdmissionMode(StrEnum):
     """Whether a ClusterQueue orders its LocalQueues by their past usage."""
 
     USAGE_BASED_ADMISSION_FAIR_SHARING = "UsageBasedAdmissionFairSharing"
+    """The LocalQueue with the least past usage goes first, so that one tenant cannot crowd out the others."""
     NO_ADMISSION_FAIR_SHARING = "NoAdmissionFairSharing"
+    """Only priority and time decide."""
 
 
 class QuotaCheckStrategy(StrEnum):
@@ -378,6 +398,7 @@ class ClusterQueueReason(StrEnum):
     """The reason why a ClusterQueue is Active or not."""
 
     READY = "Ready"
+    """It can admit workloads."""
     TERMINATING = "Terminating"
     """It is deleted once its workloads have ended."""
     STOPPED = "Stopped"
@@ -404,6 +425,7 @@ class LocalQueueReason(StrEnum):
     """The reason why a LocalQueue is Active or not."""
 
     READY = "Ready"
+    """Its workloads can be admitted."""
     STOPPED = "Stopped"
     """Its stopPolicy is not None."""
     CLUSTER_QUEUE_DOES_NOT_EXIST = "ClusterQueueDoesNotExist"
@@ -416,6 +438,7 @@ class DecisionKind(StrEnum):
     """The decision of a cycle about one workload."""
 
     ADMIT = "Admit"
+    """It gets its quota, and its devices if it requests any."""
     PREEMPT = "Preempt"
     """Its victims are evicted; it is admitted in a later cycle, when they have stopped."""
     EVICT = "Evict"
@@ -432,6 +455,10 @@ class Unscaled(StrEnum):
     """A factor that is used as it is, instead of relative to the highest value or the total."""
 
     ASSOCIATION = "association"
+    """The priority of the association, in Slurm the account of a user."""
     PARTITION = "queue"
+    """The queue_priority of the ClusterQueue."""
     QOS = "class"
+    """The priority of the workload's class."""
     RESOURCES = "resources"
+    """The requested amounts."""
