@@ -72,7 +72,7 @@ NICE: Final = "kueueweb.io/nice"
 """kueueweb's own annotation, on jobs and workloads: how much lower their multifactor priority is."""
 
 TRANSLATED: Final = "kueueweb.io/translated"
-"""kueueweb's own annotation, on an object translated from another scheduler's: its source, and the result for each field."""
+"""kueueweb's own annotation, on an object translated from another scheduler's: its source, and each field's result."""
 
 COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE, TRANSLATED)
 """Annotations of a job that are copied to its workload, besides those of the provisioning prefix."""
