@@ -12,8 +12,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["admission_checks_list"];
         put?: never;
@@ -32,28 +32,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["admission_checks_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["admission_checks_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["admission_checks_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -128,14 +128,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show the command line that waits with this code
-         * @description Show the command line that waits with this code.
+         * Return the command line that waits with this code
+         * @description Return the command line that waits with this code.
          */
         get: operations["auth_device_retrieve"];
         put?: never;
         /**
-         * Confirm or refuse
-         * @description Confirm or refuse. The command line gets a token of yours if you confirm.
+         * Confirm or refuse a login
+         * @description Confirm or refuse a login. If you confirm, the command line gets one of your tokens.
          */
         post: operations["auth_device_answer"];
         delete?: never;
@@ -215,8 +215,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a token with a user name and a password
-         * @description Make a token with a user name and a password.
+         * Create a token with a user name and a password
+         * @description Create a token with a user name and a password.
          */
         post: operations["auth_token"];
         delete?: never;
@@ -233,19 +233,19 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your tokens, the newest first
-         * @description Your tokens, the newest first. The token itself is shown when it is made and never again.
+         * List your tokens, newest first
+         * @description List your tokens, newest first. The token itself is shown only when it is created.
          */
         get: operations["auth_tokens_list"];
         put?: never;
         /**
-         * Make a token for yourself, as you are logged in
-         * @description Make a token for yourself, as you are logged in.
+         * Create a token for yourself, as the logged-in user
+         * @description Create a token for yourself, as the logged-in user.
          */
         post: operations["auth_tokens_create"];
         /**
-         * Revoke all your tokens, also the one that this request carries
-         * @description Revoke all your tokens, also the one that this request carries.
+         * Revoke all your tokens, including the one that this request uses
+         * @description Revoke all your tokens, including the one that this request uses.
          */
         delete: operations["auth_tokens_revoke_all"];
         options?: never;
@@ -281,8 +281,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The clusters in which the user has a role, each with its health, its workloads and what is scarce
-         * @description The clusters in which the user has a role, each with its health, its workloads and what is scarce.
+         * List the clusters in which the user has a role, each with its health, its workloads and its scarcest resource
+         * @description List the clusters in which the user has a role, each with its health, its workloads and its scarcest
+         *     resource.
          */
         get: operations["cluster_overviews_list"];
         put?: never;
@@ -301,8 +302,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["cluster_queues_list"];
         put?: never;
@@ -321,28 +322,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["cluster_queues_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["cluster_queues_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["cluster_queues_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -357,8 +358,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The quotas in one flavor
-         * @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it.
+         * Return the quotas in one flavor
+         * @description Return the quotas in one flavor. The ETag is that of the ClusterQueue or cohort. You need permission to
+         *     change it.
          */
         get: operations["cluster_queues_quotas_retrieve"];
         put?: never;
@@ -367,8 +369,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change amounts of the quotas that the body names; all others, and what it leaves out, stay
-         * @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay.
+         * Change the amounts of the quotas in the body
+         * @description Change the amounts of the quotas in the body. Other quotas and omitted amounts stay.
          */
         patch: operations["cluster_queues_quotas_partial_update"];
         trace?: never;
@@ -381,8 +383,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The clusters in which the user has a role
-         * @description The clusters in which the user has a role.
+         * List the clusters in which the user has a role
+         * @description List the clusters in which the user has a role.
          */
         get: operations["clusters_list"];
         put?: never;
@@ -401,8 +403,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One cluster, with its settings and an ETag for changing them
-         * @description One cluster, with its settings and an ETag for changing them.
+         * Return one cluster with its settings, and an ETag for changing them
+         * @description Return one cluster with its settings, and an ETag for changing them.
          */
         get: operations["clusters_retrieve"];
         put?: never;
@@ -411,10 +413,10 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Set what we do with the cluster
-         * @description Set what we do with the cluster. It needs a cluster admin.
+         * Change the settings of a cluster
+         * @description Change the settings of a cluster. Only a cluster admin may.
          *
-         *     With If-Match it is set only while the settings are as they were read (412 otherwise).
+         *     With If-Match, nothing changes if the settings differ from those that were read (412).
          */
         patch: operations["clusters_partial_update"];
         trace?: never;
@@ -427,8 +429,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["cohorts_list"];
         put?: never;
@@ -447,28 +449,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["cohorts_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["cohorts_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["cohorts_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -483,8 +485,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The quotas in one flavor
-         * @description The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it.
+         * Return the quotas in one flavor
+         * @description Return the quotas in one flavor. The ETag is that of the ClusterQueue or cohort. You need permission to
+         *     change it.
          */
         get: operations["cohorts_quotas_retrieve"];
         put?: never;
@@ -493,8 +496,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change amounts of the quotas that the body names; all others, and what it leaves out, stay
-         * @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay.
+         * Change the amounts of the quotas in the body
+         * @description Change the amounts of the quotas in the body. Other quotas and omitted amounts stay.
          */
         patch: operations["cohorts_quotas_partial_update"];
         trace?: never;
@@ -507,8 +510,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units
-         * @description The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units.
+         * Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base units
+         * @description Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base
+         *     units.
          */
         get: operations["cohorts_tree_retrieve"];
         put?: never;
@@ -527,8 +531,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The decisions on workloads of the namespaces that the user may see
-         * @description The decisions on workloads of the namespaces that the user may see. They outlive the workloads.
+         * List the decisions on workloads in the namespaces that the user may see
+         * @description List the decisions on workloads in the namespaces that the user may see. Decisions are kept when the workload
+         *     is deleted.
          */
         get: operations["decisions_list"];
         put?: never;
@@ -547,8 +552,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Every slice that is held
-         * @description Every slice that is held.
+         * List every slice that is held
+         * @description List every slice that is held.
          */
         get: operations["device_allocations_list"];
         put?: never;
@@ -587,8 +592,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The devices and their slices
-         * @description The devices and their slices.
+         * List the devices and their slices
+         * @description List the devices and their slices.
          */
         get: operations["devices_list"];
         put?: never;
@@ -607,8 +612,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A device and its slices
-         * @description A device and its slices.
+         * Return a device and its slices
+         * @description Return a device and its slices.
          */
         get: operations["devices_retrieve"];
         put?: never;
@@ -617,8 +622,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Cordon, drain or open a device
-         * @description Cordon, drain or open a device.
+         * Cordon, drain or uncordon a device
+         * @description Cordon, drain or uncordon a device.
          */
         patch: operations["devices_partial_update"];
         trace?: never;
@@ -651,8 +656,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How the scheduler, the push and the watcher of the cluster are doing; for those who may see everything
-         * @description How the scheduler, the push and the watcher of the cluster are doing; for those who may see everything.
+         * Return the state of the cluster's scheduler, push and watcher
+         * @description Return the state of the cluster's scheduler, push and watcher. Only users who may see the whole cluster may
+         *     read it.
          */
         get: operations["diagnostics_retrieve"];
         put?: never;
@@ -691,8 +697,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Report idle devices, and the part of them that no workload could use
-         * @description Report idle devices, and the part of them that no workload could use.
+         * Report idle devices, and the part of them that no workload can use
+         * @description Report idle devices, and the part of them that no workload can use.
          */
         get: operations["fragmentation_retrieve"];
         put?: never;
@@ -711,11 +717,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Time series of workloads, quota and devices
-         * @description Time series of workloads, quota and devices.
+         * Return time series of workloads, quota and devices
+         * @description Return time series of workloads, quota and devices.
          *
-         *     A tenant sees its own namespaces, users and LocalQueues, and the ClusterQueues and cohorts that these lead to;
-         *     of the cluster all devices, and else its own namespaces added up.
+         *     Tenants see their own namespaces, users and LocalQueues, and the ClusterQueues and cohorts above these. Of the
+         *     cluster they see all devices, and otherwise the sums of their own namespaces.
          */
         get: operations["history_retrieve"];
         put?: never;
@@ -734,8 +740,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["limit_ranges_list"];
         put?: never;
@@ -754,28 +760,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["limit_ranges_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["limit_ranges_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["limit_ranges_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -790,8 +796,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["local_queues_list"];
         put?: never;
@@ -810,28 +816,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["local_queues_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["local_queues_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["local_queues_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -848,8 +854,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object
-         * @description Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object.
+         * Apply manifests of any kinds, all or, if one has an error, none
+         * @description Apply manifests of any kinds, all or, if one has an error, none. Each manifest replaces its object.
          */
         post: operations["manifests_create"];
         delete?: never;
@@ -866,8 +872,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All objects of a kind that the user may see, as manifests that apply again unchanged
-         * @description All objects of a kind that the user may see, as manifests that apply again unchanged.
+         * Return all objects of a kind that the user may see, as manifests that can be applied again unchanged
+         * @description Return all objects of a kind that the user may see, as manifests that can be applied again unchanged.
          */
         get: operations["manifests_list"];
         put?: never;
@@ -886,15 +892,16 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An object of a namespace, with its status, as a manifest that applies again unchanged
-         * @description An object of a namespace, with its status, as a manifest that applies again unchanged.
+         * Return an object of a namespace, with its status, as a manifest that can be applied again unchanged
+         * @description Return an object of a namespace, with its status, as a manifest that can be applied again unchanged.
          */
         get: operations["manifests_retrieve_namespaced"];
         put?: never;
         post?: never;
         /**
-         * Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make
-         * @description Delete an object of a namespace: a job with its workloads, a queue, or whatever manifests can make.
+         * Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can create
+         * @description Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can
+         *     create.
          */
         delete: operations["manifests_destroy_namespaced"];
         options?: never;
@@ -910,15 +917,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * An object that has no namespace, with its status, as a manifest that applies again unchanged
-         * @description An object that has no namespace, with its status, as a manifest that applies again unchanged.
+         * Return an object without a namespace, with its status, as a manifest that can be applied again unchanged
+         * @description Return an object without a namespace, with its status, as a manifest that can be applied again unchanged.
          */
         get: operations["manifests_retrieve"];
         put?: never;
         post?: never;
         /**
-         * Delete an object that has no namespace; the Configuration, which has no name either, is called `default`
-         * @description Delete an object that has no namespace; the Configuration, which has no name either, is called `default`.
+         * Delete an object without a namespace
+         * @description Delete an object without a namespace. The Configuration, which has no name, is called `default`.
          */
         delete: operations["manifests_destroy"];
         options?: never;
@@ -934,8 +941,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["multikueue_clusters_list"];
         put?: never;
@@ -954,28 +961,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["multikueue_clusters_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["multikueue_clusters_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["multikueue_clusters_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -990,8 +997,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["multikueue_configs_list"];
         put?: never;
@@ -1010,28 +1017,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["multikueue_configs_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["multikueue_configs_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["multikueue_configs_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1046,8 +1053,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["namespaces_list"];
         put?: never;
@@ -1066,28 +1073,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["namespaces_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["namespaces_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["namespaces_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1102,8 +1109,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The nodes, by name
-         * @description The nodes, by name.
+         * List the nodes, by name
+         * @description List the nodes, by name.
          */
         get: operations["nodes_list"];
         put?: never;
@@ -1122,8 +1129,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A node with its devices
-         * @description A node with its devices.
+         * Return a node with its devices
+         * @description Return a node with its devices.
          */
         get: operations["nodes_retrieve"];
         put?: never;
@@ -1132,8 +1139,9 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Cordon, drain or open a node
-         * @description Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere.
+         * Cordon, drain or uncordon a node
+         * @description Cordon, drain or uncordon a node. Draining evicts the workloads placed there; they are queued again and start
+         *     elsewhere.
          */
         patch: operations["nodes_partial_update"];
         trace?: never;
@@ -1146,8 +1154,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The pods of workloads that are on a node now; of the namespaces that the user may see
-         * @description The pods of workloads that are on a node now; of the namespaces that the user may see.
+         * List the pods of workloads that are on a node now, in the namespaces that the user may see
+         * @description List the pods of workloads that are on a node now, in the namespaces that the user may see.
          */
         get: operations["nodes_pods_list"];
         put?: never;
@@ -1172,8 +1180,8 @@ export interface paths {
         get: operations["notification_rules_list"];
         put?: never;
         /**
-         * Ask to be told about something
-         * @description Ask to be told about something. The page shows it in any case.
+         * Add a notification rule
+         * @description Add a notification rule. The page shows its events in any case.
          */
         post: operations["notification_rules_create"];
         delete?: never;
@@ -1194,7 +1202,7 @@ export interface paths {
         post?: never;
         /**
          * Delete one of your rules
-         * @description Delete one of your rules. Its notifications stay.
+         * @description Delete one of your rules. Its notifications are kept.
          */
         delete: operations["notification_rules_delete"];
         options?: never;
@@ -1216,8 +1224,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send something by the channels of a rule, to see whether it arrives
-         * @description Send something by the channels of a rule, to see whether it arrives.
+         * Send a test notification by the channels of a rule
+         * @description Send a test notification by the channels of a rule.
          */
         post: operations["notification_rules_test"];
         delete?: never;
@@ -1234,8 +1242,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List your notifications in these clusters, the newest first
-         * @description List your notifications in these clusters, the newest first.
+         * List your notifications in these clusters, newest first
+         * @description List your notifications in these clusters, newest first.
          */
         get: operations["notifications_list"];
         put?: never;
@@ -1274,8 +1282,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How many you have not read, and how you can be told
-         * @description How many you have not read, and how you can be told.
+         * Return the number of unread notifications, and your channels
+         * @description Return the number of unread notifications, and your channels.
          */
         get: operations["notifications_status"];
         put?: never;
@@ -1294,8 +1302,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The numbers of the first page
-         * @description The numbers of the first page.
+         * Return the numbers of the overview page
+         * @description Return the numbers of the overview page.
          */
         get: operations["overview_retrieve"];
         put?: never;
@@ -1316,10 +1324,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Whether what these manifests make would start now, why not, and what it would cost
-         * @description Whether what these manifests make would start now, why not, and what it would cost. Nothing is stored.
+         * Preview a submission: whether its workloads would start now, why not, and the price
+         * @description Preview a submission: whether its workloads would start now, why not, and the price. Nothing is stored.
          *
-         *     With `effects`, who else would gain or lose by it, and which quota would be overdrawn.
+         *     With `effects`, also list the other workloads that would be affected, and the quotas that would be exceeded.
          */
         post: operations["preview"];
         delete?: never;
@@ -1341,8 +1349,8 @@ export interface paths {
          */
         get: operations["prices_retrieve"];
         /**
-         * Replace the prices; only a cluster admin may
-         * @description Replace the prices; only a cluster admin may. With If-Match only those that were read.
+         * Replace the prices
+         * @description Replace the prices. Only a cluster admin may. With If-Match, only if they are still those that were read.
          */
         put: operations["prices_update"];
         post?: never;
@@ -1360,8 +1368,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["priority_classes_list"];
         put?: never;
@@ -1380,28 +1388,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["priority_classes_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["priority_classes_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["priority_classes_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1416,8 +1424,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["provisioning_request_configs_list"];
         put?: never;
@@ -1436,28 +1444,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["provisioning_request_configs_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["provisioning_request_configs_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["provisioning_request_configs_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1472,8 +1480,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The devices that drivers publish for claims (DRA), by cluster, node and name
-         * @description The devices that drivers publish for claims (DRA), by cluster, node and name.
+         * List the devices that drivers publish for claims (DRA), by cluster, node and name
+         * @description List the devices that drivers publish for claims (DRA), by cluster, node and name.
          */
         get: operations["published_devices_list"];
         put?: never;
@@ -1492,11 +1500,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces
-         * @description Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces.
+         * Report on waits and throughput, usage and cost, idle devices, or preemptions
+         * @description Report on waits and throughput, usage and cost, idle devices, or preemptions. Tenants see their own
+         *     namespaces.
          *
-         *     Of several clusters the rows are grouped by `cluster` first, unless `by` says otherwise; the totals are over
-         *     all. Costs in several currencies are not added up: each row then says its `currency`.
+         *     Rows of several clusters are grouped by `cluster` first, unless `by` says otherwise; totals cover all clusters.
+         *     Costs in several currencies are not added up: each row then has its `currency`.
          */
         get: operations["reports_retrieve"];
         put?: never;
@@ -1515,8 +1524,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["resource_flavors_list"];
         put?: never;
@@ -1535,28 +1544,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["resource_flavors_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["resource_flavors_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["resource_flavors_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1571,8 +1580,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["resource_quotas_list"];
         put?: never;
@@ -1591,28 +1600,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["resource_quotas_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["resource_quotas_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["resource_quotas_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1627,8 +1636,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["role_bindings_list"];
         put?: never;
@@ -1647,28 +1656,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["role_bindings_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["role_bindings_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["role_bindings_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1683,8 +1692,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["runtime_classes_list"];
         put?: never;
@@ -1703,28 +1712,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["runtime_classes_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["runtime_classes_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["runtime_classes_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -1791,8 +1800,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The cycles that decided something; for those who may see everything
-         * @description The cycles that decided something; for those who may see everything. `*` leaves other clusters out.
+         * List the cycles that made a decision
+         * @description List the cycles that made a decision. Only users who may see the whole cluster may read them; `*` leaves out
+         *     other clusters.
          */
         get: operations["scheduling_cycles_list"];
         put?: never;
@@ -1811,8 +1821,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Kueue's objects in the cluster that could not be taken from there, or told to it
-         * @description Kueue's objects in the cluster that could not be taken from there, or told to it.
+         * List Kueue's objects that could not be synchronized between the cluster and kueueweb
+         * @description List Kueue's objects that could not be synchronized between the cluster and kueueweb.
          */
         get: operations["served_objects_problems_list"];
         put?: never;
@@ -1939,10 +1949,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How far both schedulers agreed, over time; of whole clusters, for those who may see everything there
-         * @description How far both schedulers agreed, over time; of whole clusters, for those who may see everything there.
+         * Report how far both schedulers agreed, over time
+         * @description Report how far both schedulers agreed, over time. Only users who may see the whole cluster may read it.
          *
-         *     `*` leaves other clusters out.
+         *     `*` leaves out other clusters.
          */
         get: operations["shadow_retrieve"];
         put?: never;
@@ -1961,8 +1971,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where the schedulers differed on workloads of the namespaces that the user may see, the newest first
-         * @description Where the schedulers differed on workloads of the namespaces that the user may see, the newest first.
+         * List the workloads on which the schedulers differed, in the namespaces that the user may see, newest first
+         * @description List the workloads on which the schedulers differed, in the namespaces that the user may see, newest
+         *     first.
          */
         get: operations["shadow_differences_list"];
         put?: never;
@@ -2032,8 +2043,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["topologies_list"];
         put?: never;
@@ -2052,28 +2063,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["topologies_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["topologies_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["topologies_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -2088,14 +2099,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All users by name, those of the provider and machines too
-         * @description All users by name, those of the provider and machines too.
+         * List all users by name, including single sign-on users and service accounts
+         * @description List all users by name, including single sign-on users and service accounts.
          */
         get: operations["users_list"];
         put?: never;
         /**
-         * Make a local account without roles
-         * @description Make a local account without roles.
+         * Create a local account without roles
+         * @description Create a local account without roles.
          */
         post: operations["users_create"];
         delete?: never;
@@ -2112,8 +2123,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One user
-         * @description One user.
+         * Return one user
+         * @description Return one user.
          */
         get: operations["users_retrieve"];
         put?: never;
@@ -2122,8 +2133,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Switch the account off or on, set its password or its groups
-         * @description Switch the account off or on, set its password or its groups.
+         * Disable or enable the account, or set its password or its groups
+         * @description Disable or enable the account, or set its password or its groups.
          */
         patch: operations["users_change"];
         trace?: never;
@@ -2136,8 +2147,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The user's tokens that are still good, the newest first; never the token itself
-         * @description The user's tokens that are still good, the newest first; never the token itself.
+         * List the user's valid tokens, newest first; never the token itself
+         * @description List the user's valid tokens, newest first; never the token itself.
          */
         get: operations["user_tokens_list"];
         put?: never;
@@ -2176,8 +2187,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The objects of this kind that the user may see, by name
-         * @description The objects of this kind that the user may see, by name.
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
          */
         get: operations["workload_priority_classes_list"];
         put?: never;
@@ -2196,28 +2207,28 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One object
-         * @description One object.
+         * Return one object
+         * @description Return one object.
          */
         get: operations["workload_priority_classes_retrieve"];
         /**
-         * Create the object, or replace what it says; what the body leaves out gets Kueue's default
-         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
          *
-         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
          */
         put: operations["workload_priority_classes_update"];
         post?: never;
         /**
-         * Delete the object, or mark it (202): it goes when nothing holds it any more
-         * @description Delete the object, or mark it (202): it goes when nothing holds it any more.
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
          */
         delete: operations["workload_priority_classes_destroy"];
         options?: never;
         head?: never;
         /**
-         * Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole
-         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
          *
          *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
          */
@@ -2232,18 +2243,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A page of the workloads that the user may see
-         * @description A page of the workloads that the user may see.
+         * Return a page of the workloads that the user may see
+         * @description Return a page of the workloads that the user may see.
          */
         get: operations["workloads_list"];
         put?: never;
         /**
-         * Submit one workload or thousands, whole or not at all
-         * @description Submit one workload or thousands, whole or not at all.
+         * Submit one workload or thousands, all or none
+         * @description Submit one workload or thousands, all or none.
          *
-         *     JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
-         *     manifests. A mistake in one names it by its index and path, and nothing is stored. Pods of a group are one
-         *     workload, also when they come one by one.
+         *     JSON: a workload or a list of workloads, each as below or as a Job, Pod, Deployment or Workload manifest. YAML:
+         *     manifests. An error names the workload by its index and the field by its path, and nothing is stored. The pods
+         *     of a group are one workload, even if they are submitted one by one.
          */
         post: operations["workloads_create"];
         delete?: never;
@@ -2260,15 +2271,17 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * One workload: why it waits, what it holds; by choice once it has changed, or each time that it does
-         * @description One workload: why it waits, what it holds; by choice once it has changed, or each time that it does.
+         * Return one workload: why it waits and what it holds; optionally once it has changed, or after every change
+         * @description Return one workload: why it waits and what it holds; optionally once it has changed, or after every
+         *     change.
          */
         get: operations["workloads_retrieve"];
         put?: never;
         post?: never;
         /**
          * Remove a workload
-         * @description Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped.
+         * @description Remove a workload. One that holds quota is cancelled first (202) and can be removed once its pods have
+         *     stopped.
          */
         delete: operations["workloads_destroy"];
         options?: never;
@@ -2286,7 +2299,8 @@ export interface paths {
         get?: never;
         /**
          * Set the state of an admission check
-         * @description Set the state of an admission check. It needs a cluster admin, or the permission to answer checks.
+         * @description Set the state of an admission check. You need to be a cluster admin, or to have permission to answer
+         *     checks.
          */
         put: operations["workloads_admission_checks_update"];
         post?: never;
@@ -2307,7 +2321,7 @@ export interface paths {
         put?: never;
         /**
          * End a workload for good
-         * @description End a workload for good. One that runs keeps its devices until its pods have stopped.
+         * @description End a workload for good. A running workload keeps its devices until its pods have stopped.
          */
         post: operations["workloads_cancel_create"];
         delete?: never;
@@ -2324,8 +2338,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Its life so far, the newest step first
-         * @description Its life so far, the newest step first. Events outlive the workload: `uid` finds them.
+         * List the events of a workload, newest first
+         * @description List the events of a workload, newest first. Events are kept when the workload is deleted: `uid` finds
+         *     them.
          */
         get: operations["workloads_events_list"];
         put?: never;
@@ -2368,8 +2383,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Hold a workload back (Kueue's spec.active=false); one that runs is evicted
-         * @description Hold a workload back (Kueue's spec.active=false); one that runs is evicted.
+         * Hold a workload (Kueue's spec.active=false); a running workload is evicted
+         * @description Hold a workload (Kueue's spec.active=false); a running workload is evicted.
          */
         post: operations["workloads_hold_create"];
         delete?: never;
@@ -2386,8 +2401,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The fewest moves of running pods that would give a waiting workload its devices
-         * @description The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved.
+         * Return the fewest moves of running pods that would free devices for a waiting workload
+         * @description Return the fewest moves of running pods that would free devices for a waiting workload. This is advice:
+         *     nothing is moved.
          */
         get: operations["workloads_moves_retrieve"];
         put?: never;
@@ -2406,8 +2422,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Its pods: where they run, why they do not, and the devices that were decided for them
-         * @description Its pods: where they run, why they do not, and the devices that were decided for them.
+         * List the workload's pods: where they run, why they do not, and the devices that were decided for them
+         * @description List the workload's pods: where they run, why they do not, and the devices that were decided for them.
          */
         get: operations["workloads_pods_list"];
         put?: never;
@@ -2448,8 +2464,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a workload another priority: a number, or the value of a WorkloadPriorityClass
-         * @description Give a workload another priority: a number, or the value of a WorkloadPriorityClass.
+         * Change the priority of a workload, to a number or the value of a WorkloadPriorityClass
+         * @description Change the priority of a workload, to a number or the value of a WorkloadPriorityClass.
          */
         post: operations["workloads_priority_create"];
         delete?: never;
@@ -2468,8 +2484,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a workload that was held queue again
-         * @description Let a workload that was held queue again.
+         * Release a held workload: it queues again
+         * @description Release a held workload: it queues again.
          */
         post: operations["workloads_release_create"];
         delete?: never;
@@ -2488,8 +2504,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop a workload that holds quota, and let it wait in its queue again; it may be admitted at once
-         * @description Stop a workload that holds quota, and let it wait in its queue again; it may be admitted at once.
+         * Stop a workload that holds quota and queue it again
+         * @description Stop a workload that holds quota and queue it again. It may be admitted again at once.
          */
         post: operations["workloads_requeue_create"];
         delete?: never;
@@ -2546,8 +2562,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How many of the workloads that the user may see match the filters of `workloads/`, group by group
-         * @description How many of the workloads that the user may see match the filters of `workloads/`, group by group.
+         * Count the workloads that the user may see and that match the filters of `workloads/`, group by group
+         * @description Count the workloads that the user may see and that match the filters of `workloads/`, group by group.
          */
         get: operations["workloads_counts_retrieve"];
         put?: never;
@@ -2568,8 +2584,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that
-         * @description Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that.
+         * Report that workloads which run elsewhere have ended
+         * @description Report that workloads which run elsewhere have ended. A workload with a job is refused (409): it ends with
+         *     the job.
          */
         post: operations["workloads_finish_many"];
         delete?: never;
@@ -2588,8 +2605,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Hold many workloads back
-         * @description Hold many workloads back.
+         * Hold many workloads
+         * @description Hold many workloads.
          */
         post: operations["workloads_hold_many"];
         delete?: never;
@@ -2608,8 +2625,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give many workloads another priority: a number, or the value of a WorkloadPriorityClass
-         * @description Give many workloads another priority: a number, or the value of a WorkloadPriorityClass.
+         * Change the priority of many workloads, to a number or the value of a WorkloadPriorityClass
+         * @description Change the priority of many workloads, to a number or the value of a WorkloadPriorityClass.
          */
         post: operations["workloads_priority_many"];
         delete?: never;
@@ -2628,8 +2645,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let many workloads queue again
-         * @description Let many workloads queue again.
+         * Release many held workloads: they queue again
+         * @description Release many held workloads: they queue again.
          */
         post: operations["workloads_release_many"];
         delete?: never;
@@ -2648,8 +2665,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop many workloads that hold quota, and let them wait in their queues again
-         * @description Stop many workloads that hold quota, and let them wait in their queues again.
+         * Stop many workloads that hold quota and queue them again
+         * @description Stop many workloads that hold quota and queue them again.
          */
         post: operations["workloads_requeue_many"];
         delete?: never;
@@ -2669,11 +2686,11 @@ export interface components {
          * @enum {string}
          */
         ActEnum: "Reserve" | "Preempt" | "Wait";
-        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
+        /** @description An AdmissionCheck: a condition that a controller must set before a workload is admitted. */
         AdmissionCheck: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -2687,19 +2704,19 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The controller that answers the check. */
             controller_name: string;
-            /** @description The object with the controller's parameters. */
+            /** @description A reference to the object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
-            /** @description Whether the controller is ready to answer. */
+            /** @description Whether the controller is ready to answer the check. */
             readonly active: boolean;
         };
-        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
+        /** @description An AdmissionCheck: a condition that a controller must set before a workload is admitted. */
         AdmissionCheckRequest: {
             labels?: {
                 [key: string]: string;
@@ -2709,17 +2726,17 @@ export interface components {
             };
             /** @description The controller that answers the check. */
             controller_name: string;
-            /** @description The object with the controller's parameters. */
+            /** @description A reference to the object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A check, and the flavors that it is for; none are all. */
+        /** @description An admission check and the flavors that it applies to; empty: all flavors. */
         AdmissionCheckRule: {
             name: string;
             on_flavors?: string[];
         };
-        /** @description A check, and the flavors that it is for; none are all. */
+        /** @description An admission check and the flavors that it applies to; empty: all flavors. */
         AdmissionCheckRuleRequest: {
             name: string;
             on_flavors?: string[];
@@ -2742,17 +2759,17 @@ export interface components {
             /** @description Their queue would be drained. */
             stopped: components["schemas"]["AffectedWorkloads"];
         };
-        /** @description A workload that gains or loses. */
+        /** @description A workload that the change affects. */
         AffectedWorkload: {
             /** @description namespace/name. */
             workload: string;
             /** @description Empty where it holds no quota of one. */
             cluster_queue: string;
         };
-        /** @description Workloads that gain or lose. */
+        /** @description Workloads that the change affects. */
         AffectedWorkloads: {
             count: number;
-            /** @description The first ones that the user may see. */
+            /** @description The first affected workloads that the user may see. */
             workloads: components["schemas"]["AffectedWorkload"][];
         };
         /**
@@ -2764,7 +2781,7 @@ export interface components {
         /** @description The result for one object of an apply. */
         AppliedObject: {
             kind: string;
-            /** @description Empty for kinds that have none. */
+            /** @description Empty for kinds without a namespace. */
             namespace: string;
             name: string;
             outcome: components["schemas"]["AppliedObjectOutcomeEnum"];
@@ -2784,7 +2801,7 @@ export interface components {
             warnings: components["schemas"]["ApplyWarning"][];
             skipped: components["schemas"]["SkippedDocument"][];
         };
-        /** @description Something that was taken, but that its author should know of. */
+        /** @description A warning about an accepted field. */
         ApplyWarning: {
             kind: string;
             namespace: string;
@@ -2796,44 +2813,44 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            /** @description Empty for a request without a login, and for a process of ours. */
+            /** @description Empty for a request without a login, and for kueueweb's own processes. */
             username: string;
             /** @description `session`, `password`, or `token` and its name. */
             credential: string;
-            /** @description Which process wrote it, with which account of the database. */
+            /** @description The process that wrote the record, and its database account. */
             process: string;
             address: string;
             user_agent: string;
-            /** @description As the answer had it in X-Request-ID. */
+            /** @description The request id, as in the answer's X-Request-ID. */
             request_id: string;
             /** @description Method and path. */
             request: string;
             verb: components["schemas"]["VerbEnum"];
             kind: string;
-            /** @description Empty for objects that belong to no cluster. */
+            /** @description Empty for objects that do not belong to a cluster. */
             cluster: string;
             namespace: string;
-            /** @description Empty where one request created several objects: `after` has their `count` and `names`. */
+            /** @description Empty if one request created several objects: `after` has their `count` and `names`. */
             name: string;
-            /** @description The changed fields before; null for a creation. */
+            /** @description The changed fields before the change; null for a creation. */
             before: {
                 [key: string]: unknown;
             } | null;
-            /** @description The changed fields after; null for a deletion. */
+            /** @description The changed fields after the change; null for a deletion. */
             after: {
                 [key: string]: unknown;
             } | null;
-            /** @description Why, as the request said in X-Audit-Reason. */
+            /** @description The user's reason, from the header X-Audit-Reason. */
             reason: string;
-            /** @description Why it was refused. */
+            /** @description The reason of a refusal. */
             message: string;
         };
-        /** @description Work that is not done yet. */
+        /** @description Work that is still to be done. */
         Backlog: {
             waiting: number;
             /**
              * Format: date-time
-             * @description Null: nothing waits.
+             * @description Null if nothing waits.
              */
             oldest_at: string | null;
         };
@@ -2848,7 +2865,7 @@ export interface components {
              *     * `LowerPriority` - LowerPriority
              */
             policy?: components["schemas"]["PolicyEnum"];
-            /** @description The highest priority that such a preemption may evict; null: any priority below the preemptor's. */
+            /** @description The highest priority that may be preempted in this way; null: any priority below the preemptor's. */
             max_priority_threshold?: number | null;
         };
         /** @description Whether a workload that has to borrow may preempt. */
@@ -2860,32 +2877,32 @@ export interface components {
              *     * `LowerPriority` - LowerPriority
              */
             policy?: components["schemas"]["PolicyEnum"];
-            /** @description The highest priority that such a preemption may evict; null: any priority below the preemptor's. */
+            /** @description The highest priority that may be preempted in this way; null: any priority below the preemptor's. */
             max_priority_threshold?: number | null;
         };
-        /** @description A rule of the books that does not hold, found by the audit and confirmed by a second look. */
+        /** @description An accounting rule that is violated, as found by two audits in a row. */
         BrokenRule: {
             check: string;
             count: number;
         };
-        /** @description Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli). */
+        /** @description Quota and usage of a resource in a flavor of a ClusterQueue, as integers in base units (cpu in milli). */
         Cell: {
             flavor: string;
             resource: string;
             nominal: number;
-            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            /** @description The quota that it deserves by its cohort's sharing policy; null without a policy, or while no scheduler leads. */
             deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
             used: number;
             borrowed: number;
         };
-        /** @description The workloads that an action changed, and those that it does not apply to. */
+        /** @description The workloads that an action changed, and those that it skipped. */
         Changed: {
             changed: components["schemas"]["Key"][];
             skipped: components["schemas"]["Skipped"][];
         };
-        /** @description The amounts to change of one resource; an amount that is left out keeps its value. */
+        /** @description The amounts of one resource to change; omitted amounts keep their values. */
         ChangedQuotaAmountsRequest: {
             nominal_quota?: string;
             /** @description Null: no limit. */
@@ -2893,7 +2910,7 @@ export interface components {
             /** @description Null: no limit. */
             lending_limit?: string | null;
         };
-        /** @description The answer of a check about a workload. */
+        /** @description The answer to an admission check of a workload. */
         CheckAnswerRequest: {
             state: components["schemas"]["CheckAnswerStateEnum"];
             /** @default  */
@@ -2923,35 +2940,35 @@ export interface components {
         Cluster: {
             name: string;
             /**
-             * @description `observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; `shadow`: the same, and our scheduler decides beside it; `schedule`: we decide.
+             * @description `observe`: Kueue decides; its objects are shown, and nothing is written to the cluster. `shadow`: the same, and kueueweb's scheduler decides in parallel for comparison. `schedule`: kueueweb decides.
              *
              *     * `observe` - observe
              *     * `shadow` - shadow
              *     * `schedule` - schedule
              */
             mode: components["schemas"]["ModeEnum"];
-            /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
+            /** @description In mode schedule: synchronize Kueue's objects between the cluster and kueueweb, and write their status to the cluster. It needs Kueue's CRDs. */
             serves_kueue_objects: boolean;
             /**
-             * @description `bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler.
+             * @description `bind`: kueueweb binds pods to nodes and devices, as HAMi's scheduler would. `pin`: kueueweb chooses the node and the devices, and HAMi's scheduler binds; this needs HAMi's webhook and scheduler.
              *
              *     * `bind` - bind
              *     * `pin` - pin
              */
             device_binding: components["schemas"]["DeviceBindingEnum"];
             /**
-             * @description Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue.
+             * @description The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
              *
              *     * `devices` - devices
              *     * `topology` - topology
              *     * `all` - all
              */
             placement: components["schemas"]["PlacementEnum"];
-            /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
+            /** @description The names of the clusters whose MultiKueue may run workloads in this one. */
             accepts_workloads_from: string[];
-            /** @description Empty for users who may not see it. */
+            /** @description Empty for users without permission to see it. */
             server_url: string;
-            /** @description Kueue's Configuration, as applied; empty: Kueue's defaults. */
+            /** @description Kueue's Configuration as applied; empty: Kueue's defaults. */
             configuration: {
                 [key: string]: unknown;
             };
@@ -2959,35 +2976,35 @@ export interface components {
             device_plugin: {
                 [key: string]: unknown;
             };
-            /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
+            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept. */
             telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
         };
-        /** @description A cluster at a glance. Workloads and quotas are those that the user may see, devices are all. */
+        /** @description A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are complete. */
         ClusterOverview: {
             cluster: string;
             mode: components["schemas"]["ModeEnum"];
-            /** @description None: the cluster is well. */
+            /** @description Empty if the cluster is healthy. */
             problems: components["schemas"]["Problem"][];
             /**
              * Format: date-time
-             * @description When the watcher last heard of it.
+             * @description The time of the watcher's last event.
              */
             last_event_at: string | null;
             push: components["schemas"]["PushState"];
             pending: number;
-            /** @description Waiting, and held back by their users. */
+            /** @description Pending workloads that are on hold. */
             held: number;
             reserving: number;
             admitted: number;
             nodes: number;
             devices: number;
             devices_in_use: number;
-            /** @description null: there is no quota. */
+            /** @description null if there is no quota. */
             scarcest: components["schemas"]["Scarcest"] | null;
         };
-        /** @description A ClusterQueue, and what is used of its quota. */
+        /** @description A ClusterQueue with the usage of its quota. */
         ClusterQueueStatus: {
             readonly pending: number;
             readonly reserving: number;
@@ -2995,7 +3012,7 @@ export interface components {
             readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -3009,27 +3026,27 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroup"][];
             /**
-             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: they may overtake it.
              *
              *     * `StrictFIFO` - StrictFIFO
              *     * `BestEffortFIFO` - BestEffortFIFO
              */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
-            /** @description A label selector; null selects no namespace, {} all. */
+            /** @description A label selector of namespaces; null selects none, {} all. */
             namespace_selector?: {
                 [key: string]: unknown;
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibility"];
             preemption?: components["schemas"]["Preemption"];
-            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
+            /** @description Checks that must be Ready before a workload with quota is admitted, for all flavors or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRule"][];
             /**
              * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
@@ -3039,25 +3056,25 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
-            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
+            /** @description Beyond Kueue: preempt when quota is free but no device is. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
-            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
-            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
             readonly weighted_share: number | "Infinity";
             readonly usage: components["schemas"]["QueueCell"][];
         };
-        /** @description A ClusterQueue, and what is used of its quota. */
+        /** @description A ClusterQueue with the usage of its quota. */
         ClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -3067,22 +3084,22 @@ export interface components {
             };
             /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             /**
-             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: they may overtake it.
              *
              *     * `StrictFIFO` - StrictFIFO
              *     * `BestEffortFIFO` - BestEffortFIFO
              */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
-            /** @description A label selector; null selects no namespace, {} all. */
+            /** @description A label selector of namespaces; null selects none, {} all. */
             namespace_selector?: {
                 [key: string]: unknown;
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibilityRequest"];
             preemption?: components["schemas"]["PreemptionRequest"];
-            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
+            /** @description Checks that must be Ready before a workload with quota is admitted, for all flavors or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
             /**
              * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
@@ -3092,20 +3109,20 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
-            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
+            /** @description Beyond Kueue: preempt when quota is free but no device is. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
-            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
         };
         /** @description A cluster that the user may see. */
@@ -3117,7 +3134,7 @@ export interface components {
         Cohort: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -3131,28 +3148,28 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
+            /** @description The parent cohort, from which this cohort may borrow; empty for a root. */
             parent?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroup"][];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuota"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
-            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
-        /** @description The quota of a cohort and all below it, and the usage above their own guarantees. */
+        /** @description The quota of a cohort and everything below it, and the usage above its members' own guarantees. */
         CohortCell: {
             flavor: string;
             resource: string;
-            /** @description By the sharing policy above it or its own; null without one, or while no scheduler leads. */
+            /** @description The quota that it deserves by its own or an ancestor's sharing policy; null without a policy, or while no scheduler leads. */
             deserved: number | null;
             subtree_quota: number;
             used: number;
@@ -3165,24 +3182,24 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
+            /** @description The parent cohort, from which this cohort may borrow; empty for a root. */
             parent?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
-        /** @description The tree. */
+        /** @description The quota tree. */
         CohortTree: {
             /**
-             * @description `live`: the scheduler's numbers; `rows`: computed, as no scheduler leads.
+             * @description `live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads.
              *
              *     * `live` - live
              *     * `rows` - rows
@@ -3195,7 +3212,7 @@ export interface components {
             /** @description ClusterQueues without a cohort. */
             cluster_queues: components["schemas"]["TreeQueue"][];
         };
-        /** @description A condition, in Kueue's words. */
+        /** @description A condition of Kueue's. */
         Condition: {
             type: string;
             status: components["schemas"]["ConditionStatusEnum"];
@@ -3204,7 +3221,7 @@ export interface components {
             /** Format: date-time */
             last_transition_time: string;
         };
-        /** @description A condition, in Kueue's words. */
+        /** @description A condition of Kueue's. */
         ConditionRequest: {
             type: string;
             status: components["schemas"]["ConditionStatusEnum"];
@@ -3220,7 +3237,7 @@ export interface components {
          * @enum {string}
          */
         ConditionStatusEnum: "True" | "False" | "Unknown";
-        /** @description Means of a while of one container on one device; null is not reported. */
+        /** @description Means over a sampling interval for one container on one device; null: not reported. */
         ContainerSample: {
             /** Format: date-time */
             at: string;
@@ -3233,23 +3250,23 @@ export interface components {
             utilization_percent: number | null;
             /**
              * Format: double
-             * @description Since its last kernel: how long it idles.
+             * @description Seconds since its last kernel, that is, how long it has been idle.
              */
             last_kernel_seconds: number | null;
         };
-        /** @description The price of an hour in one flavor. */
+        /** @description The hourly price in one flavor. */
         Cost: {
             pod_sets: string[];
             flavor: string;
             /**
              * Format: double
-             * @description Of all its pods together.
+             * @description The price of all its pods together.
              */
             per_hour: number;
-            /** @description Whether it holds whole devices; a slice is charged by the larger of its shares. */
+            /** @description Whether the price assumes whole devices; a slice is charged the larger of its shares. */
             is_upper_bound: boolean;
         };
-        /** @description The objects that a submission stored, in its order. */
+        /** @description The stored objects of a submission, in its order. */
         Created: {
             workloads: components["schemas"]["CreatedWorkload"][];
         };
@@ -3266,10 +3283,10 @@ export interface components {
             username: string;
             password: string;
         };
-        /** @description The cycles of the last hour that decided something. Durations are in seconds, null where there were none. */
+        /** @description The cycles of the last hour that made a decision. Durations are in seconds, null if there were none. */
         CycleTimes: {
             window_seconds: number;
-            /** @description At most 10000: of more, the newest are looked at. */
+            /** @description At most 10000: the statistics use only the newest. */
             count: number;
             /** Format: double */
             p50_seconds: number | null;
@@ -3277,7 +3294,7 @@ export interface components {
             p90_seconds: number | null;
             /** Format: double */
             longest_seconds: number | null;
-            /** @description The newest of all, however old. */
+            /** @description The newest cycle, however old. */
             last: components["schemas"]["SchedulingCycle"] | null;
         };
         /** @description A decision on a workload: the reason, and the preempted workloads. */
@@ -3300,7 +3317,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description How far a notification is on its way by webhook or mail. */
+        /** @description The delivery state of a notification by webhook or mail. */
         Delivery: {
             channel: components["schemas"]["NotificationChannelEnum"];
             state?: string;
@@ -3312,7 +3329,7 @@ export interface components {
             username: string;
             password: string;
         };
-        /** @description A device and who holds which slice of it. What is used is what we decided and what others hold together. */
+        /** @description A device and the holders of its slices. Usage is the sum of kueueweb's decisions and other holders. */
         Device: {
             cluster: string;
             uuid: string;
@@ -3324,7 +3341,7 @@ export interface components {
             numa: number;
             healthy: boolean;
             cordoned: boolean;
-            /** @description Being emptied. */
+            /** @description Whether it is being drained. */
             draining: boolean;
             slots: number;
             used_slots: number;
@@ -3336,7 +3353,7 @@ export interface components {
             /** Format: date-time */
             missing_since: string | null;
             slices: components["schemas"]["Slice"][];
-            /** @description The memory slices that MIG instances divide; of a device in MIG mode. */
+            /** @description The memory slices that MIG instances divide; only for a device in MIG mode. */
             mig_places?: number;
         };
         /** @description A slice with its device and node. */
@@ -3350,7 +3367,7 @@ export interface components {
             source: components["schemas"]["AllocationSourceEnum"];
             memory_mib: number;
             cores_percent: number;
-            /** @description Of a device in MIG mode. */
+            /** @description Only for a device in MIG mode. */
             mig?: components["schemas"]["MigInstance"][];
             cluster: string;
             id: number;
@@ -3364,7 +3381,7 @@ export interface components {
         DeviceAnswerRequest: {
             allow: boolean;
         };
-        /** @description The token that a command line asks for. The user sees it before they confirm. */
+        /** @description The token that a command line requests. The user sees this before they confirm. */
         DeviceAskRequest: {
             /**
              * @description The name of the token.
@@ -3372,7 +3389,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description `metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.
+             * @description `metrics`: reads /metrics; `read`: reads everything; `submit`: also submits; `administer`: all permissions of its user.
              *
              *     * `metrics` - metrics
              *     * `read` - read
@@ -3381,11 +3398,11 @@ export interface components {
              * @default administer
              */
             scope: components["schemas"]["ScopeEnum"];
-            /** @description Only these; empty: all. */
+            /** @description Only these namespaces; empty: all. */
             namespaces?: string[];
-            /** @description Only these; empty: all. */
+            /** @description Only these clusters; empty: all. */
             clusters?: string[];
-            /** @description How long it lives; at most TOKEN_DAYS, the default. */
+            /** @description The lifetime in days; at most, and by default, TOKEN_DAYS. */
             days?: number | null;
         };
         /**
@@ -3400,33 +3417,33 @@ export interface components {
         };
         /** @description The code and address to show to the user, and the code to poll with. */
         DeviceCodes: {
-            /** @description For the command alone. */
+            /** @description Secret of the command line. */
             device_code: string;
-            /** @description For the person, to compare or to type. */
+            /** @description The code that the user compares or types. */
             user_code: string;
             verification_uri: string;
             verification_uri_complete: string;
-            /** @description Seconds. */
+            /** @description Lifetime in seconds. */
             expires_in: number;
-            /** @description Seconds between two questions. */
+            /** @description Seconds between two polls. */
             interval: number;
         };
-        /** @description The command line that asks for a token. */
+        /** @description A command line that requests a token. */
         DeviceRequest: {
             user_code: string;
             /** @description The name of the token. */
             name: string;
-            /** @description Where it asks from. */
+            /** @description The address of the request. */
             address: string;
             scope: components["schemas"]["ScopeEnum"];
-            /** @description Only these; empty: all of the user's. */
+            /** @description Only these namespaces; empty: all of the user's. */
             namespaces: string[];
-            /** @description Only these; empty: all of the user's. */
+            /** @description Only these clusters; empty: all of the user's. */
             clusters: string[];
-            /** @description How long the token would live. */
+            /** @description The lifetime of the token in days. */
             days: number;
         };
-        /** @description Mean and peak of a while; null is not reported. */
+        /** @description Mean and peak over a sampling interval; null: not reported. */
         DeviceSample: {
             /** Format: date-time */
             at: string;
@@ -3443,7 +3460,7 @@ export interface components {
             /** Format: double */
             power_watts: number | null;
         };
-        /** @description The devices of a node together. */
+        /** @description The sums over the devices of a node. */
         DeviceTotals: {
             devices: number;
             slots: number;
@@ -3483,7 +3500,7 @@ export interface components {
             /** Format: double */
             power_watts: number | null;
         };
-        /** @description How the parts that work behind the screen are doing. */
+        /** @description The state of the background processes. */
         Diagnostics: {
             leader: components["schemas"]["Leader"];
             cycles: components["schemas"]["CycleTimes"];
@@ -3491,18 +3508,18 @@ export interface components {
             notes: components["schemas"]["Backlog"];
             push: components["schemas"]["Push"];
             watcher: components["schemas"]["WatcherHealth"];
-            /** @description Kueue's objects in the cluster that are not as ours; `served-objects/problems/` names them. */
+            /** @description The number of Kueue's objects that differ between the cluster and kueueweb; `served-objects/problems/` lists them. */
             served_object_problems: number;
             broken_rules: components["schemas"]["BrokenRule"][];
         };
-        /** @description Where what the cluster says and what was decided part ways. */
+        /** @description A difference between the cluster and the decisions. */
         Drift: {
             cluster: string;
             kind: components["schemas"]["DriftKindEnum"];
             node: string;
             device: string;
             message: string;
-            /** @description Empty where they are not yours to see. */
+            /** @description Empty if you may not see the holders. */
             holders: string[];
         };
         /**
@@ -3518,28 +3535,28 @@ export interface components {
          * @enum {string}
          */
         DriftKindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
-        /** @description The immediate effects, compared with those of the next cycles without the change. */
+        /** @description The immediate effects: a comparison of the next cycles with and without the change. */
         Effects: {
-            /** @description False where the time was over before the scheduler's cycles came to rest: there is more to come. */
+            /** @description False if the time was over before the cycles came to rest: more effects may follow. */
             complete: boolean;
-            /** @description They would get their quota. */
+            /** @description Workloads that would get quota. */
             starts: components["schemas"]["AffectedWorkloads"];
-            /** @description They would start without the change, and would wait with it. */
+            /** @description Workloads that would start without the change, but wait with it. */
             waits: components["schemas"]["AffectedWorkloads"];
             preempted: components["schemas"]["AffectedWorkloads"];
-            /** @description Their queue would be drained. */
+            /** @description Workloads that would be evicted because their queue is drained. */
             stopped: components["schemas"]["AffectedWorkloads"];
             quotas: components["schemas"]["QuotaEffect"][];
             inactive: components["schemas"]["InactiveQueue"][];
         };
-        /** @description Every error of this API. */
+        /** @description The body of every error. */
         Error: {
-            /** @description Stable: clients may test for it. */
+            /** @description A stable identifier that clients may test for. */
             reason: string;
-            /** @description For people; may change. */
+            /** @description Text for people; it may change. */
             message: string;
             errors: components["schemas"]["LocatedError"][];
-            /** @description Of device logins: `authorization_pending`, `slow_down` ... (RFC 8628). */
+            /** @description For device logins: `authorization_pending`, `slow_down` ... (RFC 8628). */
             error?: string;
         };
         /**
@@ -3557,10 +3574,10 @@ export interface components {
         ExpectedStart: {
             /**
              * Format: date-time
-             * @description Null where nothing can be said; `reason` says why.
+             * @description Null without an estimate; `reason` says why.
              */
             at: string | null;
-            /** @description From now until then. */
+            /** @description Seconds from now. */
             seconds: number | null;
             /**
              * @description Why there is no estimate.
@@ -3576,13 +3593,13 @@ export interface components {
             reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
             /** @description The basis of the estimate, or why there is none, in a sentence. */
             basis: string;
-            /** @description How far back the starts were counted. */
+            /** @description The period over which admissions were counted. */
             window_seconds: number;
-            /** @description Workloads that its ClusterQueue gave quota in that time; null: not counted. */
+            /** @description The number of workloads that its ClusterQueue admitted in that period; null: not counted. */
             admitted: number | null;
-            /** @description Workloads among `admitted` that were queued later than this one; null: not counted. */
+            /** @description The number of workloads among `admitted` that were queued later than this one; null: not counted. */
             overtaken_by: number | null;
-            /** @description Workloads before it in its ClusterQueue. */
+            /** @description The number of workloads ahead of it in its ClusterQueue. */
             ahead: number;
         };
         /**
@@ -3617,27 +3634,27 @@ export interface components {
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
-            /** @description As in its QuotaReserved condition. */
+            /** @description The reason of its QuotaReserved condition. */
             reason: string;
             message: string;
             /** @description A change that would let it start. */
             remedy: string;
             cluster_queue: string;
-            /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
+            /** @description Whether the workloads ahead must start first (StrictFIFO). */
             strict: boolean;
-            /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
+            /** @description Its position in its ClusterQueue, from 1; 0: it is in no queue. */
             position: number;
-            /** @description In its ClusterQueue, itself included. */
+            /** @description The number of pending workloads in its ClusterQueue, including this one. */
             waiting: number;
             /** @description The first workloads ahead of it in its ClusterQueue. */
             ahead: components["schemas"]["Waiting"][];
-            /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
+            /** @description The first workloads of the cohort's other ClusterQueues that a cycle considers before this one. */
             contenders: components["schemas"]["Waiting"][];
             flavors: components["schemas"]["FlavorVerdict"][];
             queue_holders: components["schemas"]["QueueHolder"][];
             workload_holders: components["schemas"]["WorkloadHolder"][];
             victims: components["schemas"]["Victim"][];
-            /** @description Null where its class orders it, and not a multifactor priority. */
+            /** @description Null unless a multifactor priority orders the workload. */
             factors: components["schemas"]["PriorityFactors"] | null;
             expected_start: components["schemas"]["ExpectedStart"];
             /** @description The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue. */
@@ -3645,7 +3662,7 @@ export interface components {
             /** @description Null unless `question.state` is Answered. */
             remedies: components["schemas"]["Remedies"] | null;
         };
-        /** @description Why a workload waits, computed from what is stored now. */
+        /** @description Why a workload waits, computed from the current state. */
         Explanation: {
             state: components["schemas"]["WaitStateEnum"];
             /**
@@ -3666,27 +3683,27 @@ export interface components {
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
-            /** @description As in its QuotaReserved condition. */
+            /** @description The reason of its QuotaReserved condition. */
             reason: string;
             message: string;
             /** @description A change that would let it start. */
             remedy: string;
             cluster_queue: string;
-            /** @description No workload of its ClusterQueue may pass the ones ahead (StrictFIFO). */
+            /** @description Whether the workloads ahead must start first (StrictFIFO). */
             strict: boolean;
-            /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
+            /** @description Its position in its ClusterQueue, from 1; 0: it is in no queue. */
             position: number;
-            /** @description In its ClusterQueue, itself included. */
+            /** @description The number of pending workloads in its ClusterQueue, including this one. */
             waiting: number;
             /** @description The first workloads ahead of it in its ClusterQueue. */
             ahead: components["schemas"]["Waiting"][];
-            /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
+            /** @description The first workloads of the cohort's other ClusterQueues that a cycle considers before this one. */
             contenders: components["schemas"]["Waiting"][];
             flavors: components["schemas"]["FlavorVerdict"][];
             queue_holders: components["schemas"]["QueueHolder"][];
             workload_holders: components["schemas"]["WorkloadHolder"][];
             victims: components["schemas"]["Victim"][];
-            /** @description Null where its class orders it, and not a multifactor priority. */
+            /** @description Null unless a multifactor priority orders the workload. */
             factors: components["schemas"]["PriorityFactors"] | null;
         };
         /**
@@ -3717,7 +3734,7 @@ export interface components {
             readonly allocatable: number;
             /** @description The requests of unmanaged pods on its nodes. */
             readonly used_by_others: number;
-            /** @description Whether more is promised than there is. */
+            /** @description Whether the quotas exceed the capacity. */
             readonly exceeded: boolean;
             /** @description The objects whose quota is computed from its capacity. */
             readonly followed_by: components["schemas"]["Follower"][];
@@ -3738,7 +3755,7 @@ export interface components {
              *     * `TryNextFlavor` - TryNextFlavor
              */
             when_can_preempt?: components["schemas"]["FungibilityPolicyEnum"];
-            /** @description The better of two flavors if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
+            /** @description Which of two flavors is better if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
             preference?: string;
         };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
@@ -3757,7 +3774,7 @@ export interface components {
              *     * `TryNextFlavor` - TryNextFlavor
              */
             when_can_preempt?: components["schemas"]["FungibilityPolicyEnum"];
-            /** @description The better of two flavors if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
+            /** @description Which of two flavors is better if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
             preference?: string;
         };
         /** @description The quotas in a flavor. */
@@ -3770,12 +3787,12 @@ export interface components {
             name: string;
             resources: components["schemas"]["QuotaRequest"][];
         };
-        /** @description One flavor for one group of pod sets. */
+        /** @description The result of one flavor for one group of pod sets. */
         FlavorVerdict: {
             pod_sets: string[];
             flavor: string;
             /**
-             * @description `None`: nothing refuses it.
+             * @description `None`: the flavor fits.
              *
              *     * `None` - None
              *     * `Queueing` - Queueing
@@ -3794,23 +3811,23 @@ export interface components {
             rule: components["schemas"]["RuleEnum"];
             message: string;
             resources: components["schemas"]["ResourceNeed"][];
-            /** @description Null where devices are not looked for, or are found. */
+            /** @description Null if devices are not needed, or are found. */
             nodes: components["schemas"]["NodeFilters"] | null;
-            /** @description Of the flavor's topology; 0 without one. */
+            /** @description The number of domains of the flavor's topology; 0 without one. */
             domains: number;
-            /** @description Reason -> domains. */
+            /** @description The number of domains by reason of refusal. */
             domains_refused: {
                 [key: string]: number;
             };
         };
-        /** @description A queue or cohort with a quota that follows the nodes. */
+        /** @description A ClusterQueue or cohort with a quota that follows the nodes. */
         Follower: {
             readonly kind: components["schemas"]["QuotaHolderKindEnum"];
             readonly name: string;
             readonly share: string;
             readonly headroom: string;
         };
-        /** @description All devices, those that each flavor reaches, and each node that has any. */
+        /** @description Fragmentation of all devices, of each flavor's devices, and of each node with devices. */
         Fragmentation: {
             cluster: components["schemas"]["FragmentationReport"];
             flavors: {
@@ -3820,7 +3837,7 @@ export interface components {
                 [key: string]: components["schemas"]["FragmentationReport"];
             };
         };
-        /** @description A set of nodes; amounts in thousandths of a device. */
+        /** @description Fragmentation of a set of nodes; amounts in thousandths of a device. */
         FragmentationReport: {
             devices: number;
             /**
@@ -3830,7 +3847,7 @@ export interface components {
             idle_milli: number;
             /**
              * Format: double
-             * @description The mean part of it that a typical pod could not use; null: no pod is known yet.
+             * @description The mean part of it that a typical pod cannot use; null: no pod is known yet.
              */
             fragmented_milli: number | null;
             unused_devices: number;
@@ -3842,18 +3859,18 @@ export interface components {
          * @enum {string}
          */
         FungibilityPolicyEnum: "MayStopSearch" | "TryNextFlavor";
-        /** @description One group. */
+        /** @description One group and its number of workloads. */
         GroupCount: {
             value: string;
             count: number;
         };
-        /** @description The parts that work behind the screen. */
+        /** @description The health of the background processes. */
         Health: {
             scheduler: components["schemas"]["SchedulerHealth"];
             watcher: components["schemas"]["WatcherHealth"];
             roles: components["schemas"]["RoleHealth"][];
             job_kinds: components["schemas"]["JobKinds"];
-            /** @description Another installation of kueueweb that pushes to the cluster: this one tells it nothing meanwhile. */
+            /** @description Another kueueweb that pushes to the cluster: this installation writes nothing to it meanwhile. */
             other_kueueweb: string;
             kueue: components["schemas"]["KueueHealth"];
         };
@@ -3863,67 +3880,67 @@ export interface components {
             replica: number;
             container: string;
             node: string;
-            /** @description The device's. */
+            /** @description The device's UUID. */
             uuid: string;
             memory_mib: number;
             cores_percent: number;
         };
-        /** @description Series over one grid of steps. */
+        /** @description Time series with common steps. */
         History: {
             /** Format: date-time */
             since: string;
             /** Format: date-time */
             until: string;
-            /** @description Seconds. */
+            /** @description The length of a step in seconds. */
             step: number;
             /** @description The starts of the steps, in seconds since the epoch. */
             times: number[];
             series: components["schemas"]["Line"][];
         };
-        /** @description A ClusterQueue that would admit nothing any more. */
+        /** @description A ClusterQueue that would admit no more workloads. */
         InactiveQueue: {
             name: string;
             message: string;
         };
-        /** @description Kinds of jobs that operators bring. */
+        /** @description Kinds of jobs that need an operator. */
         JobKinds: {
             /** @description Kinds whose operator is installed. */
             served: string[];
-            /** @description Kinds that the cluster does not serve: their jobs start when it does. */
+            /** @description Kinds that the cluster does not serve: their jobs start once it does. */
             missing: string[];
-            /** @description Kinds that integrations.frameworks of the Configuration leaves out, by its names: not managed. */
+            /** @description Kinds that the Configuration's integrations.frameworks leaves out, by their names there: they are not managed. */
             disabled: string[];
         };
-        /** @description Names a workload. */
+        /** @description The key of a workload. */
         Key: {
             namespace: string;
             name: string;
         };
-        /** @description Names a workload. */
+        /** @description The key of a workload. */
         KeyRequest: {
             namespace: string;
             name: string;
         };
-        /** @description The workloads that an action is for. */
+        /** @description The workloads to which an action applies. */
         KeysRequest: {
             workloads: components["schemas"]["KeyRequest"][];
         };
-        /** @description A Kueue that decides in the cluster. */
+        /** @description A Kueue controller that decides in the cluster. */
         KueueHealth: {
-            /** @description In mode schedule: nothing is pushed to the cluster while it is. */
+            /** @description In mode schedule, nothing is pushed to the cluster while this Kueue is alive. */
             alive: boolean;
             holder: string;
             /** Format: date-time */
             renewed_at: string | null;
         };
-        /** @description The largest request of so many devices of a model on one node that still fits. */
+        /** @description The largest request of this many devices of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;
             type: string;
             count: number;
-            /** @description False: no node has that many devices with a free slot. */
+            /** @description False if no node has this many devices with a free slot. */
             fits: boolean;
-            /** @description Of each device. */
+            /** @description Memory of each device. */
             memory_mib: number;
             /** @description The free cores of the tightest of these devices. */
             cores_percent: number;
@@ -3949,7 +3966,7 @@ export interface components {
         LimitRange: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -3963,7 +3980,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -3985,23 +4002,23 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description One series: a value for each of `times`; null is a gap, or not measured, never 0. */
+        /** @description One series: a value for each of `times`; null is a gap or not measured, never 0. */
         Line: {
             metric: components["schemas"]["MetricEnum"];
-            /** @description Of the queue, cohort, namespace; empty for the cluster. */
+            /** @description The name of the queue, cohort or namespace; empty for the cluster. */
             name: string;
-            /** @description Of quota; else empty. */
+            /** @description The flavor of a quota series; otherwise empty. */
             flavor: string;
-            /** @description Of quota; else empty. */
+            /** @description The resource of a quota series; otherwise empty. */
             resource: string;
-            /** @description Of pending_by_reason; empty: not looked at yet. */
+            /** @description The reason of a pending_by_reason series; empty: not evaluated yet. */
             reason: string;
             unit: string;
             values: (number | null)[];
         };
         /**
          * LiveChanges
-         * @description The parts that changed: whole entries by name, but workloads by their names alone.
+         * @description The parts that changed: whole entries by name, but workloads only by their names.
          */
         LiveChanges: {
             cluster_queues?: {
@@ -4026,10 +4043,10 @@ export interface components {
             admitted: number;
             cohort: string;
             inadmissible: number;
-            /** @description Why it is not active, for people. */
+            /** @description Why it is not active, as text for people. */
             message: string;
             pending: number;
-            /** @description Why it is not active, as a stable token. */
+            /** @description Why it is not active, as a stable identifier. */
             reason: string;
             reserving: number;
             usage: components["schemas"]["LiveQuota"][];
@@ -4051,7 +4068,7 @@ export interface components {
          * @description One flavor and resource of a cohort.
          */
         LiveCohortQuota: {
-            /** @description By the sharing policy above it or its own; null without one. */
+            /** @description The quota that it deserves by its own or an ancestor's sharing policy; null without one. */
             deserved: number | null;
             flavor: string;
             resource: string;
@@ -4060,7 +4077,7 @@ export interface components {
         };
         /**
          * LiveData
-         * @description Everything that a page shows live.
+         * @description All live data of a page.
          */
         LiveData: {
             cluster_queues: {
@@ -4076,36 +4093,36 @@ export interface components {
         };
         /**
          * LiveDeltaFrame
-         * @description Replaces the entries that it names.
+         * @description A delta: replaces the entries that it names.
          */
         LiveDeltaFrame: {
             cluster: string;
             data: components["schemas"]["LiveChanges"];
             epoch: number;
             sequence: number;
-            /** @description The sequence this delta starts from; without it, the one before its own. */
+            /** @description The sequence number that this delta starts from; without it, the previous one. */
             since?: number;
-            /** @description When the scheduler took these figures. */
+            /** @description When the scheduler took these numbers. */
             time: string;
             /** @enum {unknown} */
             type: "delta";
         };
         /**
          * LiveDevice
-         * @description One device and who holds it.
+         * @description One device and the holders of its slices.
          */
         LiveDevice: {
             cordoned: boolean;
             cores_percent: number;
-            /** @description Being emptied, by itself or with its node. */
+            /** @description Whether it is being drained, by itself or with its node. */
             draining: boolean;
             health: boolean;
             index: number;
             memory_mib: number;
-            /** @description The memory slices that MIG instances divide; of a device in MIG mode. */
+            /** @description The memory slices that MIG instances divide; only for a device in MIG mode. */
             mig_places?: number;
             node: string;
-            /** @description Its node is cordoned, here or in the cluster. */
+            /** @description Whether its node is cordoned, in kueueweb or in the cluster. */
             node_unschedulable: boolean;
             slices: components["schemas"]["LiveSlice"][];
             slots: number;
@@ -4131,13 +4148,13 @@ export interface components {
         };
         /**
          * LiveHeartbeatFrame
-         * @description The scheduler is alive, and nothing changed.
+         * @description A heartbeat: the scheduler is alive, and nothing has changed.
          */
         LiveHeartbeatFrame: {
             cluster: string;
             epoch: number;
             sequence: number;
-            /** @description When the scheduler took these figures. */
+            /** @description When the scheduler took these numbers. */
             time: string;
             /** @enum {unknown} */
             type: "heartbeat";
@@ -4171,7 +4188,7 @@ export interface components {
         LiveQuota: {
             borrowed: number;
             borrowing_limit: number | null;
-            /** @description By the sharing policy of its cohort; null without one. */
+            /** @description The quota that it deserves by its cohort's sharing policy; null without one. */
             deserved: number | null;
             flavor: string;
             lending_limit: number | null;
@@ -4196,9 +4213,9 @@ export interface components {
             container: string;
             cores_percent: number;
             memory_mib: number;
-            /** @description Of a device in MIG mode. */
+            /** @description Only for a device in MIG mode. */
             mig?: components["schemas"]["LiveMigInstance"][];
-            /** @description Null or empty where the holder is not known. */
+            /** @description Null or empty if the holder is unknown. */
             namespace: string | null;
             pod_set: string;
             replica: number;
@@ -4207,16 +4224,16 @@ export interface components {
         };
         /**
          * LiveSnapshotFrame
-         * @description Replaces all figures.
+         * @description A snapshot: replaces all numbers.
          */
         LiveSnapshotFrame: {
-            /** @description Time since the scheduler sent this, by the server's clock. */
+            /** @description Seconds since the scheduler sent this, by the server's clock. */
             age_seconds?: number;
             cluster: string;
             data: components["schemas"]["LiveData"];
             epoch: number;
             sequence: number;
-            /** @description When the scheduler took these figures. */
+            /** @description When the scheduler took these numbers. */
             time: string;
             /** @enum {unknown} */
             type: "snapshot";
@@ -4230,11 +4247,11 @@ export interface components {
             cores_percent: number;
             devices: number;
             devices_in_use: number;
-            /** @description Waits until something changes that may let it start. */
+            /** @description Workloads that wait until a change may let them start. */
             inadmissible: number;
             memory_mib: number;
             nodes: number;
-            /** @description Tried in one of the next cycles. */
+            /** @description Workloads that one of the next cycles considers. */
             pending: number;
             reserving: number;
             slots: number;
@@ -4244,15 +4261,16 @@ export interface components {
         };
         /**
          * LiveWorkloads
-         * @description Which workloads came, went or changed; what they are now is read over REST (`workloads/?names=`).
+         * @description The workloads that were created, deleted or changed. Their current state is read over REST
+         *         (`workloads/?names=`).
          */
         LiveWorkloads: {
             /** @description namespace/name of the workloads that you may see; at most 100. */
             changed: string[];
-            /** @description True if others changed too, so that lists must be read. */
+            /** @description Whether other workloads changed too, so that lists must be read again. */
             more?: boolean;
         };
-        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
+        /** @description A LocalQueue, and its workloads' usage of the ClusterQueue's quota. */
         LocalQueueStatus: {
             readonly pending: number;
             readonly reserving: number;
@@ -4260,7 +4278,7 @@ export interface components {
             readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -4274,7 +4292,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -4288,11 +4306,11 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             readonly usage: components["schemas"]["Usage"][];
         };
-        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
+        /** @description A LocalQueue, and its workloads' usage of the ClusterQueue's quota. */
         LocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -4310,12 +4328,12 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
         };
-        /** @description A mistake in the request. */
+        /** @description An error at a place in the request. */
         LocatedError: {
-            /** @description Counts from 0 in the call. */
+            /** @description The index of the document in the request, from 0. */
             document: number;
             /** @description The field, as in `pod_sets[0].count`. */
             path: string;
@@ -4323,20 +4341,20 @@ export interface components {
             value: unknown;
             /** @description The rule. */
             rule: string;
-            /** @description A valid value. */
+            /** @description A valid value, or how to correct the request. */
             remedy: string;
-            /** @description The kind of mistake; stable. */
+            /** @description The stable kind of the error. */
             reason: string;
         };
-        /** @description How users log in here. */
+        /** @description The available ways to log in. */
         LoginMethods: {
-            /** @description Whether local accounts may, by user name and password. */
+            /** @description Whether local accounts may log in by user name and password. */
             password: boolean;
             provider: components["schemas"]["Provider"] | null;
         };
         /** @description An object that is marked for deletion. */
         Marked: {
-            /** @description What holds it. */
+            /** @description The objects that still use it. */
             message: string;
         };
         /**
@@ -4387,14 +4405,14 @@ export interface components {
          * @enum {string}
          */
         ModeEnum: "observe" | "shadow" | "schedule";
-        /** @description One running pod that would go elsewhere. */
+        /** @description A running pod that would move to another place. */
         Move: {
-            /** @description namespace/name; empty where it is not yours to see. */
+            /** @description namespace/name; empty if you may not see it. */
             workload: string;
             current: components["schemas"]["Place"];
             proposed: components["schemas"]["Place"];
         };
-        /** @description The moves, in an order in which they can be made, and where the workload would go then. */
+        /** @description The moves, in an order in which they can be made, and the place of the workload after them. */
         MoveAdvice: {
             outcome: components["schemas"]["MoveAdviceOutcomeEnum"];
             message: string;
@@ -4417,7 +4435,7 @@ export interface components {
         MultiKueueCluster: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -4431,14 +4449,14 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description {location, locationType}: a Secret of the manager, or a file of the push workers. */
+            /** @description {location, locationType}: a Secret of the manager cluster, or a file of the push workers. */
             kube_config?: {
                 [key: string]: unknown;
             };
-            /** @description A cluster that is known here; it has to accept this one's workloads. */
+            /** @description A cluster that is registered here; it must accept this cluster's workloads. */
             cluster_profile?: string;
             /** @description Whether the worker cluster is connected. */
             readonly conditions: {
@@ -4453,18 +4471,18 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description {location, locationType}: a Secret of the manager, or a file of the push workers. */
+            /** @description {location, locationType}: a Secret of the manager cluster, or a file of the push workers. */
             kube_config?: {
                 [key: string]: unknown;
             };
-            /** @description A cluster that is known here; it has to accept this one's workloads. */
+            /** @description A cluster that is registered here; it must accept this cluster's workloads. */
             cluster_profile?: string;
         };
         /** @description A MultiKueueConfig. */
         MultiKueueConfig: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -4478,13 +4496,13 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description MultiKueueClusters, the preferred ones first. */
+            /** @description The names of MultiKueueClusters, in order of preference. */
             clusters: string[];
             /**
-             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers' quotas.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
@@ -4499,35 +4517,35 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description MultiKueueClusters, the preferred ones first. */
+            /** @description The names of MultiKueueClusters, in order of preference. */
             clusters: string[];
             /**
-             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers' quotas.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
              */
             quota_management?: components["schemas"]["QuotaManagementEnum"];
         };
-        /** @description A token. It is shown this once; we keep only its hash. */
+        /** @description A new token. It is shown only once; kueueweb stores only its hash. */
         NewToken: {
             /**
              * Format: uuid
-             * @description By which it is revoked.
+             * @description The id by which the token is revoked.
              */
             id: string;
             name: string;
             token: string;
             /**
              * Format: date-time
-             * @description When it ends; null: when it is revoked.
+             * @description When the token expires; null: it does not expire.
              */
             expiry: string | null;
             scope: components["schemas"]["ScopeEnum"];
             namespaces: string[];
             clusters: string[];
         };
-        /** @description A local account. Its roles are bound to its name. */
+        /** @description A local account. Roles are bound to its name. */
         NewUserRequest: {
             username: string;
             password: string;
@@ -4542,17 +4560,17 @@ export interface components {
             /** Format: date-time */
             last_transition_time: string | null;
         };
-        /** @description The filters that refuse each node of the cluster for the first pod without a place. */
+        /** @description The filters that refuse each node of the cluster, for the first pod without a place. */
         NodeFilters: {
             pod_set: string;
             replica: number;
-            /** @description In the cluster. */
+            /** @description The number of nodes in the cluster. */
             nodes: number;
             refused: components["schemas"]["RefusedBy"][];
             nearest_node: string | null;
             nearest_reason: string;
             message: string;
-            /** @description The namespace's ResourceQuota is in the way. */
+            /** @description Whether the namespace's ResourceQuota is exceeded. */
             namespace_quota: boolean;
         };
         /** @description A pod on a node. */
@@ -4563,7 +4581,7 @@ export interface components {
             workload: string;
             pod_set: string;
             replica: number;
-            /** @description Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown. */
+            /** @description Kubernetes' phase: Pending, Running, Succeeded, Failed or Unknown. */
             phase: string;
             ready: boolean;
             terminating: boolean;
@@ -4571,27 +4589,27 @@ export interface components {
             reason: string;
             /** Format: date-time */
             started_at: string | null;
-            /** @description Its requests. */
+            /** @description The resource requests of the pod. */
             requests: {
                 [key: string]: string;
             };
         };
-        /** @description A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`. */
+        /** @description A quota that is computed from the nodes of its flavor: `share` of what unmanaged pods leave, minus `headroom`. */
         NodeQuota: {
             flavor: string;
             resource: string;
             /** @description A percentage: `50%`, `33.33%`. */
             share: string;
-            /** @description A Kubernetes quantity; 0 unless it is given. */
+            /** @description A Kubernetes quantity; 0 by default. */
             headroom?: string;
         };
-        /** @description A quota that is computed from the nodes of its flavor: `share` of what pods of others leave, less `headroom`. */
+        /** @description A quota that is computed from the nodes of its flavor: `share` of what unmanaged pods leave, minus `headroom`. */
         NodeQuotaRequest: {
             flavor: string;
             resource: string;
             /** @description A percentage: `50%`, `33.33%`. */
             share: string;
-            /** @description A Kubernetes quantity; 0 unless it is given. */
+            /** @description A Kubernetes quantity; 0 by default. */
             headroom?: string;
         };
         /** @description A notification that the user received. */
@@ -4601,7 +4619,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             title: string;
             message?: string;
-            /** @description Of the page that shows it. */
+            /** @description The path of the page that shows it. */
             path: string;
             /** Format: date-time */
             at: string;
@@ -4609,7 +4627,7 @@ export interface components {
             read_at?: string | null;
             /**
              * Format: date-time
-             * @description When a state that was told ended.
+             * @description When the reported state ended.
              */
             ended_at?: string | null;
             deliveries: components["schemas"]["Delivery"][];
@@ -4620,12 +4638,12 @@ export interface components {
          * @enum {string}
          */
         NotificationChannelEnum: "webhook" | "mail";
-        /** @description The contents of the menu, and the channels of this user. */
+        /** @description The number of unread notifications, and the user's channels. */
         NotificationStatus: {
             unread: number;
-            /** @description Of the account; empty: it has none. */
+            /** @description The mail address of the account; empty: none. */
             mail_address: string;
-            /** @description Whether this kueueweb sends mail. */
+            /** @description Whether this installation can send mail. */
             mail_is_configured: boolean;
         };
         /**
@@ -4638,7 +4656,7 @@ export interface components {
         Object: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -4652,7 +4670,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
         };
@@ -4672,13 +4690,13 @@ export interface components {
          * @enum {string}
          */
         OriginEnum: "local" | "provider" | "machine";
-        /** @description The first page's numbers. */
+        /** @description The numbers of the overview page. */
         Overview: {
             totals: components["schemas"]["Totals"];
             health: components["schemas"]["Health"];
             pending_by_reason: components["schemas"]["ReasonCount"][];
         };
-        /** @description The job that a workload comes from. */
+        /** @description The job that owns a workload. */
         Owner: {
             kind: string;
             name: string;
@@ -4692,287 +4710,287 @@ export interface components {
             results: components["schemas"]["AdmissionCheck"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedAuditRecordList: {
             results: components["schemas"]["AuditRecord"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedClusterList: {
             results: components["schemas"]["Cluster"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedClusterOverviewList: {
             results: components["schemas"]["ClusterOverview"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedClusterQueueStatusList: {
             results: components["schemas"]["ClusterQueueStatus"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedCohortList: {
             results: components["schemas"]["Cohort"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedContainerSampleList: {
             results: components["schemas"]["ContainerSample"][];
-            /** @description There is one page alone. */
+            /** @description Always null: there is only one page. */
             next: null;
         };
         PaginatedDecisionList: {
             results: components["schemas"]["Decision"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedDeviceAllocationList: {
             results: components["schemas"]["DeviceAllocation"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedDeviceList: {
             results: components["schemas"]["Device"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedDeviceSampleList: {
             results: components["schemas"]["DeviceSample"][];
-            /** @description There is one page alone. */
+            /** @description Always null: there is only one page. */
             next: null;
         };
         PaginatedDeviceUsageList: {
             results: components["schemas"]["DeviceUsage"][];
-            /** @description There is one page alone. */
+            /** @description Always null: there is only one page. */
             next: null;
         };
         PaginatedDriftList: {
             results: components["schemas"]["Drift"][];
-            /** @description There is one page alone. */
+            /** @description Always null: there is only one page. */
             next: null;
         };
         PaginatedLimitRangeList: {
             results: components["schemas"]["LimitRange"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedLocalQueueStatusList: {
             results: components["schemas"]["LocalQueueStatus"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedMultiKueueClusterList: {
             results: components["schemas"]["MultiKueueCluster"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedMultiKueueConfigList: {
             results: components["schemas"]["MultiKueueConfig"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedNodePodList: {
             results: components["schemas"]["NodePod"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedNotificationList: {
             results: components["schemas"]["Notification"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedObjectList: {
             results: components["schemas"]["Object"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedPlacedNodeList: {
             results: components["schemas"]["PlacedNode"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedPodList: {
             results: components["schemas"]["Pod"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedPriorityClassList: {
             results: components["schemas"]["PriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedProvisioningRequestConfigList: {
             results: components["schemas"]["ProvisioningRequestConfig"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedPublishedDeviceList: {
             results: components["schemas"]["PublishedDevice"][];
-            /** @description There is one page alone. */
+            /** @description Always null: there is only one page. */
             next: null;
         };
         PaginatedQuestionSummaryList: {
             results: components["schemas"]["QuestionSummary"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedResourceFlavorList: {
             results: components["schemas"]["ResourceFlavor"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedResourceQuotaList: {
             results: components["schemas"]["ResourceQuota"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedRoleBindingList: {
             results: components["schemas"]["RoleBinding"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedRuleList: {
             results: components["schemas"]["Rule"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedRuntimeClassList: {
             results: components["schemas"]["RuntimeClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedSavedViewList: {
             results: components["schemas"]["SavedView"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedSchedulingCycleList: {
             results: components["schemas"]["SchedulingCycle"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedServedObjectProblemList: {
             results: components["schemas"]["ServedObjectProblem"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedServiceAccountList: {
             results: components["schemas"]["ServiceAccount"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedShadowDifferenceList: {
             results: components["schemas"]["ShadowDifference"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedTokenList: {
             results: components["schemas"]["Token"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedTopologyList: {
             results: components["schemas"]["Topology"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedUserRowList: {
             results: components["schemas"]["UserRow"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedWorkloadEventList: {
             results: components["schemas"]["WorkloadEvent"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedWorkloadList: {
             results: components["schemas"]["Workload"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
         PaginatedWorkloadPriorityClassList: {
             results: components["schemas"]["WorkloadPriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
-            /** @description How many rows there are; with `total=true`. */
+            /** @description The number of rows, if `total=true`. */
             total?: number;
         };
-        /** @description An AdmissionCheck: a condition that another controller sets before a workload is admitted. */
+        /** @description An AdmissionCheck: a condition that a controller must set before a workload is admitted. */
         PatchedAdmissionCheckRequest: {
             labels?: {
                 [key: string]: string;
@@ -4982,7 +5000,7 @@ export interface components {
             };
             /** @description The controller that answers the check. */
             controller_name?: string;
-            /** @description The object with the controller's parameters. */
+            /** @description A reference to the object with the controller's parameters. */
             parameters?: {
                 [key: string]: unknown;
             };
@@ -4993,13 +5011,13 @@ export interface components {
                 [key: string]: components["schemas"]["ChangedQuotaAmountsRequest"];
             };
         };
-        /** @description Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays. */
+        /** @description Whether a node or a device is cordoned, and whether it is being drained; omitted fields keep their values. */
         PatchedCloseRequest: {
             cordoned?: boolean;
-            /** @description Draining cordons; opening ends it. */
+            /** @description Draining also cordons; uncordoning ends it. */
             draining?: boolean;
         };
-        /** @description A ClusterQueue, and what is used of its quota. */
+        /** @description A ClusterQueue with the usage of its quota. */
         PatchedClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -5009,22 +5027,22 @@ export interface components {
             };
             /** @description The cohort with which it shares unused quota; empty: it neither borrows nor lends. */
             cohort?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             /**
-             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: it lets them pass.
+             * @description StrictFIFO: a workload that does not fit blocks the workloads behind it. BestEffortFIFO: they may overtake it.
              *
              *     * `StrictFIFO` - StrictFIFO
              *     * `BestEffortFIFO` - BestEffortFIFO
              */
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
-            /** @description A label selector; null selects no namespace, {} all. */
+            /** @description A label selector of namespaces; null selects none, {} all. */
             namespace_selector?: {
                 [key: string]: unknown;
             } | null;
             flavor_fungibility?: components["schemas"]["FlavorFungibilityRequest"];
             preemption?: components["schemas"]["PreemptionRequest"];
-            /** @description Checks that must be Ready before a workload with quota is admitted; each for all flavors, or for some. */
+            /** @description Checks that must be Ready before a workload with quota is admitted, for all flavors or for some. */
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
             /**
              * @description Hold: admits no workloads. HoldAndDrain: also evicts admitted workloads.
@@ -5034,52 +5052,52 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             /** @description Whether pending workloads are ordered by the past usage of their LocalQueues. */
             admission_mode?: string;
-            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
+            /** @description Beyond Kueue: preempt when quota is free but no device is. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy: the highest first. */
+            /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
-            /** @description Beyond Kueue: no other ClusterQueue preempts its workloads. */
+            /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
         };
-        /** @description The settings of a cluster that an admin edits. */
+        /** @description The settings of a cluster that an admin may change. */
         PatchedClusterSettingsRequest: {
             /**
-             * @description `observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; `shadow`: the same, and our scheduler decides beside it; `schedule`: we decide.
+             * @description `observe`: Kueue decides; its objects are shown, and nothing is written to the cluster. `shadow`: the same, and kueueweb's scheduler decides in parallel for comparison. `schedule`: kueueweb decides.
              *
              *     * `observe` - observe
              *     * `shadow` - shadow
              *     * `schedule` - schedule
              */
             mode?: components["schemas"]["ModeEnum"];
-            /** @description In mode schedule: Kueue's objects in the cluster and the objects here follow each other, and the cluster shows their status. It needs Kueue's CRDs. */
+            /** @description In mode schedule: synchronize Kueue's objects between the cluster and kueueweb, and write their status to the cluster. It needs Kueue's CRDs. */
             serves_kueue_objects?: boolean;
             /**
-             * @description `bind`: we bind pods with devices, as HAMi's scheduler would; `pin`: we choose node and devices and write them, and HAMi's scheduler binds. `pin` needs HAMi's webhook and scheduler.
+             * @description `bind`: kueueweb binds pods to nodes and devices, as HAMi's scheduler would. `pin`: kueueweb chooses the node and the devices, and HAMi's scheduler binds; this needs HAMi's webhook and scheduler.
              *
              *     * `bind` - bind
              *     * `pin` - pin
              */
             device_binding?: components["schemas"]["DeviceBindingEnum"];
             /**
-             * @description Which pods are placed on nodes: those of workloads with devices (`devices`), also those in flavors with a topology (`topology`), or all (`all`). The cluster's own scheduler places the others, by quota alone as in Kueue.
+             * @description The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
              *
              *     * `devices` - devices
              *     * `topology` - topology
              *     * `all` - all
              */
             placement?: components["schemas"]["PlacementEnum"];
-            /** @description The clusters whose MultiKueue may run workloads in this one, by name. */
+            /** @description The names of the clusters whose MultiKueue may run workloads in this one. */
             accepts_workloads_from?: string[];
-            /** @description Where what devices and containers really use is read: addresses of Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; sent so, they stay as they are. */
+            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept. */
             telemetry_urls?: string[];
         };
         /** @description A Cohort: queues and cohorts that share unused quota. */
@@ -5090,18 +5108,18 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The cohort above, from which this one may borrow; empty: it is a root. */
+            /** @description The parent cohort, from which this cohort may borrow; empty for a root. */
             parent?: string;
-            /** @description Quotas by flavor and resource. Resources of one group get the same flavor, and flavors are tried in order. */
+            /** @description Quotas by flavor and resource. All resources of a group use the same flavor; flavors are tried in order. */
             resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
             /** @description Beyond Kueue: quotas that are computed from the nodes of their flavor. */
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
-            /** @description Beyond Kueue: the multifactor priority that orders pending workloads, as in Slurm. */
+            /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: how the quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, the smallest used part first; fair-share: quota first, the rest by priority and weight. Empty: by Kueue's rules. */
+            /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
         /** @description A LimitRange. */
@@ -5117,7 +5135,7 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
-        /** @description A LocalQueue, and what its workloads hold of its ClusterQueue's quota. */
+        /** @description A LocalQueue, and its workloads' usage of the ClusterQueue's quota. */
         PatchedLocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -5135,7 +5153,7 @@ export interface components {
              *     * `HoldAndDrain` - HoldAndDrain
              */
             stop_policy?: components["schemas"]["StopPolicyEnum"];
-            /** @description The weight in fair sharing, 1 by default: 2 entitles to twice the share, 0 borrows last. */
+            /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
         };
         /** @description A MultiKueueCluster. */
@@ -5146,11 +5164,11 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description {location, locationType}: a Secret of the manager, or a file of the push workers. */
+            /** @description {location, locationType}: a Secret of the manager cluster, or a file of the push workers. */
             kube_config?: {
                 [key: string]: unknown;
             };
-            /** @description A cluster that is known here; it has to accept this one's workloads. */
+            /** @description A cluster that is registered here; it must accept this cluster's workloads. */
             cluster_profile?: string;
         };
         /** @description A MultiKueueConfig. */
@@ -5161,10 +5179,10 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description MultiKueueClusters, the preferred ones first. */
+            /** @description The names of MultiKueueClusters, in order of preference. */
             clusters?: string[];
             /**
-             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers'.
+             * @description Automated: the quotas of the manager's ClusterQueues are the sums of the workers' quotas.
              *
              *     * `Manual` - Manual
              *     * `Automated` - Automated
@@ -5188,11 +5206,11 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value?: number;
             /** @description A note for users. */
             description?: string;
-            /** @description The class of pods that name none; at most one has it. */
+            /** @description The class of pods that name no class; at most one class is the default. */
             global_default?: boolean;
             /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
@@ -5205,23 +5223,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
+            /** @description The class of ProvisioningRequests, which determines the provisioner. */
             provisioning_class_name?: string;
             /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
-            /** @description Pods that ask for none of these need no request; empty: for all. */
+            /** @description Pods that request none of these resources need no ProvisioningRequest; empty: all pods need one. */
             managed_resources?: string[];
-            /** @description How often, and after which pauses, a failed request is made again. */
+            /** @description How often, and after which backoff, a failed request is created again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
-            /** @description Node selectors that the pods get from the provisioned request. */
+            /** @description Node selectors that pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
-            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each pod set has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A ResourceFlavor. */
@@ -5236,20 +5254,20 @@ export interface components {
             node_labels?: {
                 [key: string]: string;
             };
-            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them can use the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
-            /** @description Tolerations that pods get with the flavor. */
+            /** @description Tolerations that are added to pods in this flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
-            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
+            /** @description The Topology of the flavor's nodes; pods in the flavor are placed in its domains. */
             topology?: string;
-            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            /** @description Beyond Kueue: only quota decides; pods without devices are not placed on particular nodes. */
             quota_only?: boolean;
         };
-        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
+        /** @description A ResourceQuota. kueueweb enforces its limits of device memory and cores. */
         PatchedResourceQuotaRequest: {
             labels?: {
                 [key: string]: string;
@@ -5263,12 +5281,12 @@ export interface components {
             };
             /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scopeSelector. */
             scope_selector?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A role of a user or of a group. */
+        /** @description A role of a user or a group. */
         PatchedRoleBindingRequest: {
             labels?: {
                 [key: string]: string;
@@ -5276,21 +5294,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Either a user, or a group. */
+            /** @description Either a user or a group is required. */
             user?: string;
+            /** @description The group, if no user is given. */
             group?: string;
+            /** @description The permissions that the user or group gets. */
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description For a queue-admin: objects below this cohort may be changed. */
+            /** @description For a queue-admin: the cohort below which objects may be changed. */
             cohort?: string;
         };
-        /** @description The rule of a user: the event, and the channels beside the page. */
+        /** @description A notification rule: the event, and the channels besides the page. */
         PatchedRuleRequest: {
             event?: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
+            /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -5304,12 +5324,13 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The container runtime's name of the configuration that runs the pods. */
             handler?: string;
-            /** @description {resource: quantity} that each pod asks for on top of its containers. */
+            /** @description {resource: quantity} that each pod requests in addition to its containers. */
             pod_overhead?: {
                 [key: string]: string;
             };
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scheduling rules of the RuntimeClass. */
             scheduling?: {
                 [key: string]: unknown;
             };
@@ -5323,7 +5344,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
+        /** @description A Topology: the levels of blocks, racks and hosts within which pods are placed together. */
         PatchedTopologyRequest: {
             labels?: {
                 [key: string]: string;
@@ -5331,16 +5352,16 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Node labels, the widest first. */
+            /** @description Node labels, widest level first. */
             levels?: string[];
         };
-        /** @description The fields to change; a field that is left out keeps its value. */
+        /** @description The fields to change; omitted fields keep their values. */
         PatchedUserChangeRequest: {
-            /** @description false: switch the account off; its tokens are void. */
+            /** @description false: disable the account and invalidate its tokens. */
             is_active?: boolean;
-            /** @description Of a local account. */
+            /** @description Only for a local account. */
             password?: string;
-            /** @description Exactly these; the groups of a user of single sign-on come from the provider. */
+            /** @description The complete list of groups; those of a single sign-on user come from the provider. */
             groups?: string[];
         };
         /** @description A WorkloadPriorityClass: a priority for scheduling, independent of the pods' priority. */
@@ -5351,12 +5372,12 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value?: number;
             /** @description A note for users. */
             description?: string;
         };
-        /** @description Where a pod is or would be. */
+        /** @description The place of a pod, now or in a plan. */
         Place: {
             pod_set: string;
             replica: number;
@@ -5374,17 +5395,17 @@ export interface components {
             taints: components["schemas"]["Taint"][];
             ready: boolean;
             conditions: components["schemas"]["NodeCondition"][];
-            /** @description Cordoned by the cluster. */
+            /** @description Whether it is cordoned in the cluster. */
             unschedulable: boolean;
-            /** @description Cordoned by an operator of ours. */
+            /** @description Whether it is cordoned in kueueweb. */
             cordoned: boolean;
-            /** @description Being emptied. */
+            /** @description Whether it is being drained. */
             draining: boolean;
-            /** @description Its allocatable resources; empty: not known. */
+            /** @description Its allocatable resources; empty: unknown. */
             capacity: {
                 [key: string]: string;
             };
-            /** @description The most that its pods may request; empty: not known, so not limiting. */
+            /** @description The most that its pods may request; empty: unknown, so there is no limit. */
             allocatable: {
                 [key: string]: string;
             };
@@ -5401,10 +5422,10 @@ export interface components {
             requested: {
                 [key: string]: string;
             };
-            /** @description The ResourceFlavors whose labels it has. */
+            /** @description The ResourceFlavors whose labels the node has. */
             flavors: string[];
         };
-        /** @description A node with its devices and what is asked of it. */
+        /** @description A node with its devices and the requests of its pods. */
         PlacedNodeDetail: {
             cluster: string;
             name: string;
@@ -5414,17 +5435,17 @@ export interface components {
             taints: components["schemas"]["Taint"][];
             ready: boolean;
             conditions: components["schemas"]["NodeCondition"][];
-            /** @description Cordoned by the cluster. */
+            /** @description Whether it is cordoned in the cluster. */
             unschedulable: boolean;
-            /** @description Cordoned by an operator of ours. */
+            /** @description Whether it is cordoned in kueueweb. */
             cordoned: boolean;
-            /** @description Being emptied. */
+            /** @description Whether it is being drained. */
             draining: boolean;
-            /** @description Its allocatable resources; empty: not known. */
+            /** @description Its allocatable resources; empty: unknown. */
             capacity: {
                 [key: string]: string;
             };
-            /** @description The most that its pods may request; empty: not known, so not limiting. */
+            /** @description The most that its pods may request; empty: unknown, so there is no limit. */
             allocatable: {
                 [key: string]: string;
             };
@@ -5441,7 +5462,7 @@ export interface components {
             requested: {
                 [key: string]: string;
             };
-            /** @description The ResourceFlavors whose labels it has. */
+            /** @description The ResourceFlavors whose labels the node has. */
             flavors: string[];
             devices: components["schemas"]["Device"][];
         };
@@ -5452,23 +5473,23 @@ export interface components {
          * @enum {string}
          */
         PlacementEnum: "devices" | "topology" | "all";
-        /** @description A pod as the cluster shows it. */
+        /** @description A pod as the cluster reports it. */
         Pod: {
             name: string;
             uid: string;
             pod_set: string;
             replica: number;
-            /** @description Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown. */
+            /** @description Kubernetes' phase: Pending, Running, Succeeded, Failed or Unknown. */
             phase: string;
             ready: boolean;
             terminating: boolean;
             /** @description Why it is not ready, or how it ended. */
             reason: string;
-            /** @description The cluster's own words. */
+            /** @description The cluster's message. */
             message: string;
             restarts: number;
             node: string;
-            /** @description The init containers first. */
+            /** @description The containers, init containers first. */
             containers: string[];
             /** Format: date-time */
             started_at: string | null;
@@ -5488,9 +5509,9 @@ export interface components {
         PodSet: {
             name: string;
             count: number;
-            /** @description The least that partial admission may give. */
+            /** @description The minimum count for partial admission. */
             min_count: number | null;
-            /** @description Per pod. */
+            /** @description Requests per pod. */
             requests: {
                 [key: string]: string;
             };
@@ -5498,18 +5519,18 @@ export interface components {
                 [key: string]: string;
             };
             topology_request: components["schemas"]["PodSetTopology"];
-            /** @description Pods that ended and gave their quota back. */
+            /** @description The number of pods that have ended and released their quota. */
             reclaimable_count: number;
             admitted_count: number | null;
-            /** @description Resource name -> ResourceFlavor. */
+            /** @description The assigned ResourceFlavor by resource name. */
             flavors: {
                 [key: string]: string;
             };
-            /** @description Of all its pods, as charged to the quota. */
+            /** @description Total usage of its pods, as charged against the quota. */
             resource_usage: {
                 [key: string]: string;
             };
-            /** @description {levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has waited, for admission checks. */
+            /** @description {levels, domains: [{values, count}]}, or null. `delayed` (Pending, Ready): it waits, or has waited, for admission checks. */
             topology_assignment: unknown;
         };
         /** @description The assignment of a pod set. */
@@ -5520,14 +5541,14 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description A pod set to submit: `requests` (with `node_selector` and `tolerations`), or a whole `template`. */
+        /** @description A pod set to submit: either `requests` (with `node_selector` and `tolerations`) or a whole `template`. */
         PodSetInputRequest: {
             /** @default main */
             name: string;
             /** @default 1 */
             count: number;
             min_count?: number | null;
-            /** @description Per pod, as in {cpu: 500m, memory: 2Gi, nvidia.com/gpu: 1}. */
+            /** @description Requests per pod, such as {cpu: 500m, memory: 2Gi, nvidia.com/gpu: 1}. */
             requests?: {
                 [key: string]: string;
             };
@@ -5576,7 +5597,7 @@ export interface components {
         /** @description The workloads that a pending workload may preempt. */
         Preemption: {
             /**
-             * @description The workloads of this queue that a pending workload may preempt: none, lower priorities, or also newer ones of its own priority.
+             * @description The workloads of this queue that a pending workload may preempt: none, those of lower priority, or also newer ones of equal priority.
              *
              *     * `Never` - Never
              *     * `LowerPriority` - LowerPriority
@@ -5584,7 +5605,7 @@ export interface components {
              */
             within_cluster_queue?: components["schemas"]["WithinClusterQueueEnum"];
             /**
-             * @description The borrowing workloads of other queues that a pending workload within its nominal quota may preempt.
+             * @description The borrowing workloads of other queues that a workload within its nominal quota may preempt.
              *
              *     * `Never` - Never
              *     * `LowerPriority` - LowerPriority
@@ -5595,22 +5616,22 @@ export interface components {
         };
         /** @description Beyond Kueue: protection of workloads from preemption. */
         PreemptionProtection: {
-            /** @description Beyond Kueue: the time after its admission in which a workload is not preempted. */
+            /** @description Beyond Kueue: the time after its admission during which a workload is not preempted. */
             minimum_run_seconds?: number | null;
-            /** @description Beyond Kueue: the time after a preemption in which a workload is not preempted again. */
+            /** @description Beyond Kueue: the time after a preemption during which a workload is not preempted again. */
             cool_down_seconds?: number | null;
         };
         /** @description Beyond Kueue: protection of workloads from preemption. */
         PreemptionProtectionRequest: {
-            /** @description Beyond Kueue: the time after its admission in which a workload is not preempted. */
+            /** @description Beyond Kueue: the time after its admission during which a workload is not preempted. */
             minimum_run_seconds?: number | null;
-            /** @description Beyond Kueue: the time after a preemption in which a workload is not preempted again. */
+            /** @description Beyond Kueue: the time after a preemption during which a workload is not preempted again. */
             cool_down_seconds?: number | null;
         };
         /** @description The workloads that a pending workload may preempt. */
         PreemptionRequest: {
             /**
-             * @description The workloads of this queue that a pending workload may preempt: none, lower priorities, or also newer ones of its own priority.
+             * @description The workloads of this queue that a pending workload may preempt: none, those of lower priority, or also newer ones of equal priority.
              *
              *     * `Never` - Never
              *     * `LowerPriority` - LowerPriority
@@ -5618,7 +5639,7 @@ export interface components {
              */
             within_cluster_queue?: components["schemas"]["WithinClusterQueueEnum"];
             /**
-             * @description The borrowing workloads of other queues that a pending workload within its nominal quota may preempt.
+             * @description The borrowing workloads of other queues that a workload within its nominal quota may preempt.
              *
              *     * `Never` - Never
              *     * `LowerPriority` - LowerPriority
@@ -5627,46 +5648,46 @@ export interface components {
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohortRequest"];
         };
-        /** @description The result that a submission would have now. */
+        /** @description The result of a submission if it were made now. */
         Preview: {
             result: components["schemas"]["ApplyResult"];
             /** @description Empty: no prices are set. */
             currency: string;
             workloads: components["schemas"]["PreviewedWorkload"][];
-            /** @description The configuration objects of the call as they would be stored, with defaults for omitted fields. */
+            /** @description The configuration objects of the request as they would be stored, with defaults for omitted fields. */
             manifests: {
                 [key: string]: unknown;
             }[];
-            /** @description Null unless `effects` asks for it, and for a ConfigMap of the device plugin, which is not tried. */
+            /** @description Null unless `effects` is set; always null for a ConfigMap of the device plugin. */
             effects: components["schemas"]["Effects"] | null;
         };
-        /** @description A workload that the submission would make. */
+        /** @description A workload that the submission would create. */
         PreviewedWorkload: {
             namespace: string;
             name: string;
             explanation: components["schemas"]["Explanation"];
             costs: components["schemas"]["Cost"][];
         };
-        /** @description The price of a resource for an hour: of a core, a GiB, one of anything else. */
+        /** @description The hourly price of a resource: per core, per GiB, or per unit of any other resource. */
         Price: {
             /**
-             * @description Empty: in every flavor that has none of its own.
+             * @description Empty: applies to every flavor without a price of its own.
              * @default
              */
             flavor: string;
-            /** @description `device` for whole devices, by the larger share. */
+            /** @description `device` is the price of a whole device; a slice is charged the larger of its shares. */
             resource: string;
             /** Format: decimal */
             per_hour: string;
         };
-        /** @description The price of a resource for an hour: of a core, a GiB, one of anything else. */
+        /** @description The hourly price of a resource: per core, per GiB, or per unit of any other resource. */
         PriceRequest: {
             /**
-             * @description Empty: in every flavor that has none of its own.
+             * @description Empty: applies to every flavor without a price of its own.
              * @default
              */
             flavor: string;
-            /** @description `device` for whole devices, by the larger share. */
+            /** @description `device` is the price of a whole device; a slice is charged the larger of its shares. */
             resource: string;
             /** Format: decimal */
             per_hour: string;
@@ -5687,7 +5708,7 @@ export interface components {
         PriorityClass: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -5701,14 +5722,14 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value?: number;
             /** @description A note for users. */
             description?: string;
-            /** @description The class of pods that name none; at most one has it. */
+            /** @description The class of pods that name no class; at most one class is the default. */
             global_default?: boolean;
             /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
@@ -5727,11 +5748,11 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value?: number;
             /** @description A note for users. */
             description?: string;
-            /** @description The class of pods that name none; at most one has it. */
+            /** @description The class of pods that name no class; at most one class is the default. */
             global_default?: boolean;
             /** @description Never: pods of the class wait for free quota instead of preempting. */
             preemption_policy?: string;
@@ -5749,12 +5770,12 @@ export interface components {
             job_size: number;
             /**
              * Format: double
-             * @description Of the ClusterQueue's queue_priority.
+             * @description The factor of the ClusterQueue's queue_priority.
              */
             partition: number;
             /**
              * Format: double
-             * @description Of the priority of its class.
+             * @description The factor of its class's priority.
              */
             qos: number;
             resources: {
@@ -5764,65 +5785,65 @@ export interface components {
             site: number;
             /**
              * Format: double
-             * @description What is taken off.
+             * @description The amount that is subtracted.
              */
             nice: number;
         };
-        /** @description Another priority: a number, or the name of a WorkloadPriorityClass. */
+        /** @description A new priority: a number, or the name of a WorkloadPriorityClass. */
         PriorityInputRequest: {
             priority?: number;
             priority_class?: string;
         };
-        /** @description Workloads, and another priority for them: a number, or the name of a WorkloadPriorityClass. */
+        /** @description Workloads and their new priority: a number, or the name of a WorkloadPriorityClass. */
         PriorityOfManyRequest: {
             workloads: components["schemas"]["KeyRequest"][];
             priority?: number;
             priority_class?: string;
         };
-        /** @description The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
+        /** @description The weights of the factors of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
         PriorityWeights: {
-            /** @description How long it waits, of max_age_seconds. */
+            /** @description Weight of the waiting time, relative to max_age_seconds. */
             age?: number;
-            /** @description Fair Tree, by use and weights. */
+            /** @description Weight of the Fair Tree factor, by usage and weights. */
             fair_share?: number;
-            /** @description Its part of the nodes and cpus. */
+            /** @description Weight of its share of the nodes and CPUs. */
             job_size?: number;
-            /** @description The queue_priority, of the highest. */
+            /** @description Weight of the queue_priority, relative to the highest. */
             queue?: number;
-            /** @description Resource -> weight of its part. */
+            /** @description Weight by resource, of its share of the resource. */
             resources?: {
                 [key: string]: number;
             };
-            /** @description 7 days unless it is given. */
+            /** @description 7 days by default. */
             max_age_seconds?: number;
             favor_small?: boolean;
-            /** @description The size is cpus per minute of the time limit. */
+            /** @description Whether the size is CPUs per minute of the time limit. */
             relative_to_time?: boolean;
             unscaled?: string[];
-            /** @description Its priority, of the highest. */
+            /** @description Weight of its class's priority, relative to the highest. */
             class?: number;
         };
-        /** @description The weight of each factor of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
+        /** @description The weights of the factors of a multifactor priority. Factors are between 0 and 1, unless they are `unscaled`. */
         PriorityWeightsRequest: {
-            /** @description How long it waits, of max_age_seconds. */
+            /** @description Weight of the waiting time, relative to max_age_seconds. */
             age?: number;
-            /** @description Fair Tree, by use and weights. */
+            /** @description Weight of the Fair Tree factor, by usage and weights. */
             fair_share?: number;
-            /** @description Its part of the nodes and cpus. */
+            /** @description Weight of its share of the nodes and CPUs. */
             job_size?: number;
-            /** @description The queue_priority, of the highest. */
+            /** @description Weight of the queue_priority, relative to the highest. */
             queue?: number;
-            /** @description Resource -> weight of its part. */
+            /** @description Weight by resource, of its share of the resource. */
             resources?: {
                 [key: string]: number;
             };
-            /** @description 7 days unless it is given. */
+            /** @description 7 days by default. */
             max_age_seconds?: number;
             favor_small?: boolean;
-            /** @description The size is cpus per minute of the time limit. */
+            /** @description Whether the size is CPUs per minute of the time limit. */
             relative_to_time?: boolean;
             unscaled?: string[];
-            /** @description Its priority, of the highest. */
+            /** @description Weight of its class's priority, relative to the highest. */
             class?: number;
         };
         /** @description A problem of a cluster. */
@@ -5842,7 +5863,7 @@ export interface components {
         ProblemReasonEnum: "NoScheduler" | "WatcherSilent" | "KueueDecides" | "OtherKueueweb" | "PushLags" | "PushRefused";
         /** @description A login by an OpenID Connect provider. */
         Provider: {
-            /** @description The label of its button. */
+            /** @description The label of the login button. */
             text: string;
             /** @description The address for the browser; `?next=` is the page to return to. */
             url: string;
@@ -5851,7 +5872,7 @@ export interface components {
         ProvisioningRequestConfig: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -5865,26 +5886,26 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
+            /** @description The class of ProvisioningRequests, which determines the provisioner. */
             provisioning_class_name: string;
             /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
-            /** @description Pods that ask for none of these need no request; empty: for all. */
+            /** @description Pods that request none of these resources need no ProvisioningRequest; empty: all pods need one. */
             managed_resources?: string[];
-            /** @description How often, and after which pauses, a failed request is made again. */
+            /** @description How often, and after which backoff, a failed request is created again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
-            /** @description Node selectors that the pods get from the provisioned request. */
+            /** @description Node selectors that pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
-            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each pod set has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A ProvisioningRequestConfig. */
@@ -5895,23 +5916,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The class of ProvisioningRequests, which decides who provisions the nodes. */
+            /** @description The class of ProvisioningRequests, which determines the provisioner. */
             provisioning_class_name: string;
             /** @description Parameters that are passed on to the provisioner. */
             parameters?: {
                 [key: string]: string;
             };
-            /** @description Pods that ask for none of these need no request; empty: for all. */
+            /** @description Pods that request none of these resources need no ProvisioningRequest; empty: all pods need one. */
             managed_resources?: string[];
-            /** @description How often, and after which pauses, a failed request is made again. */
+            /** @description How often, and after which backoff, a failed request is created again. */
             retry_strategy?: {
                 [key: string]: unknown;
             };
-            /** @description Node selectors that the pods get from the provisioned request. */
+            /** @description Node selectors that pods get from the provisioned request. */
             pod_set_updates?: {
                 [key: string]: unknown;
             };
-            /** @description Whether equal or similar pod sets share one entry of the request; empty: each has its own. */
+            /** @description Whether equal or similar pod sets share one entry of the request; empty: each pod set has its own. */
             pod_set_merge_policy?: string;
         };
         /** @description A device of a ResourceSlice. */
@@ -5922,7 +5943,7 @@ export interface components {
             name: string;
             /** @description Empty for a device that is not bound to one node. */
             node: string;
-            /** @description The DeviceClasses whose selectors choose it. */
+            /** @description The DeviceClasses whose selectors match it. */
             device_classes: string[];
             attributes: {
                 [key: string]: string;
@@ -5930,32 +5951,32 @@ export interface components {
             capacity: {
                 [key: string]: string;
             };
-            /** @description namespace/name of the ResourceClaim that holds it; `another namespace` for those who may not see it; empty: it is free. */
+            /** @description namespace/name of the ResourceClaim that holds it; `another namespace` for users who may not see it; empty: free. */
             claim: string;
-            /** @description Its pool is complete, and no taint keeps new pods away. */
+            /** @description Whether its pool is complete and no taint keeps new pods away. */
             usable: boolean;
         };
-        /** @description Decisions that the cluster has not heard of yet. */
+        /** @description Decisions that have not been written to the cluster yet. */
         Push: {
             waiting: number;
             /**
              * Format: date-time
-             * @description Null: nothing waits.
+             * @description Null if nothing waits.
              */
             oldest_at: string | null;
             /** @description Workloads whose last decision the cluster refused. */
             refused: number;
-            /** @description The scheduler that keeps us from writing to the cluster: a Kueue, or another kueueweb. Empty: none. */
+            /** @description The scheduler that prevents writes to the cluster: a Kueue, or another kueueweb. Empty: none. */
             held_off_by: string;
         };
-        /** @description Decisions that the cluster has not heard of. */
+        /** @description Decisions that have not been written to the cluster yet. */
         PushState: {
             unpushed: number;
-            /** @description Decisions that it refused; they are sent again. */
+            /** @description Decisions that the cluster refused; they are retried. */
             refused: number;
             /**
              * Format: double
-             * @description The age of the oldest.
+             * @description The age of the oldest such decision, in seconds.
              */
             lag_seconds: number;
         };
@@ -6045,7 +6066,7 @@ export interface components {
             flavor: string;
             resource: string;
             nominal: number;
-            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            /** @description The quota that it deserves by its cohort's sharing policy; null without a policy, or while no scheduler leads. */
             deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
@@ -6058,7 +6079,7 @@ export interface components {
             flavor: string;
             resource: string;
             nominal: number;
-            /** @description By the sharing policy of its cohort; null without one, or while no scheduler leads. */
+            /** @description The quota that it deserves by its cohort's sharing policy; null without a policy, or while no scheduler leads. */
             deserved: number | null;
             borrowing_limit: number | null;
             lending_limit: number | null;
@@ -6066,11 +6087,11 @@ export interface components {
             borrowed: number;
             admitted: number;
         };
-        /** @description A ClusterQueue that uses what is lacking. */
+        /** @description A ClusterQueue that uses the missing resource. */
         QueueHolder: {
             flavor: string;
             resource: string;
-            /** @description Empty where it is not yours to see. */
+            /** @description Empty if you may not see it. */
             cluster_queue: string;
             used: number;
             nominal: number;
@@ -6082,13 +6103,13 @@ export interface components {
          * @enum {string}
          */
         QueueingStrategyEnum: "StrictFIFO" | "BestEffortFIFO";
-        /** @description How much of a resource there is in a flavor; amounts are Kubernetes quantities. */
+        /** @description The quota of a resource in a flavor; amounts are Kubernetes quantities. */
         Quota: {
             name: string;
             nominal_quota: string;
             /** @description null: no limit. */
             borrowing_limit?: string | null;
-            /** @description null: all of it. */
+            /** @description null: the whole nominal quota. */
             lending_limit?: string | null;
         };
         /** @description The amounts of one resource, as Kubernetes quantities. */
@@ -6099,7 +6120,7 @@ export interface components {
             /** @description Null: no limit. */
             lending_limit: string | null;
         };
-        /** @description A quota that changes, or of which more is used than may be; amounts are integers in base units. */
+        /** @description A quota that changes or is exceeded; amounts are integers in base units. */
         QuotaEffect: {
             kind: components["schemas"]["QuotaHolderKindEnum"];
             name: string;
@@ -6107,9 +6128,9 @@ export interface components {
             resource: string;
             nominal_before: number;
             nominal: number;
-            /** @description Now, by what is admitted. */
+            /** @description Current usage by admitted workloads. */
             used: number;
-            /** @description Usage above the quota, own and borrowed. It shrinks as workloads end. */
+            /** @description Usage above the own and borrowed quota. It shrinks as workloads end. */
             over: number;
         };
         /**
@@ -6124,13 +6145,13 @@ export interface components {
          * @enum {string}
          */
         QuotaManagementEnum: "Manual" | "Automated";
-        /** @description How much of a resource there is in a flavor; amounts are Kubernetes quantities. */
+        /** @description The quota of a resource in a flavor; amounts are Kubernetes quantities. */
         QuotaRequest: {
             name: string;
             nominal_quota: string;
             /** @description null: no limit. */
             borrowing_limit?: string | null;
-            /** @description null: all of it. */
+            /** @description null: the whole nominal quota. */
             lending_limit?: string | null;
         };
         /** @description The quotas in one flavor, by resource. */
@@ -6138,17 +6159,17 @@ export interface components {
             resources: {
                 [key: string]: components["schemas"]["QuotaAmounts"];
             };
-            /** @description Of the object that they belong to. */
+            /** @description The generation of the object that the quotas belong to. */
             readonly generation: number;
         };
         /** @description Notifications that the user has read. */
         ReadRequest: {
-            /** @description Empty: all of them. */
+            /** @description Empty: all notifications. */
             ids?: number[];
         };
-        /** @description How many workloads wait for a reason. */
+        /** @description The number of workloads that wait for a reason. */
         ReasonCount: {
-            /** @description Empty: not looked at yet. */
+            /** @description Empty: not evaluated yet. */
             reason: string;
             count: number;
         };
@@ -6159,12 +6180,12 @@ export interface components {
          * @enum {string}
          */
         ReclaimWithinCohortEnum: "Never" | "LowerPriority" | "Any";
-        /** @description The nodes that one filter refuses. A node counts under each reason of its devices. */
+        /** @description The nodes that one filter refuses. A node is counted under each reason of its devices. */
         RefusedBy: {
-            /** @description HAMi's token, or that of a node's own filter. */
+            /** @description HAMi's token, or that of a node filter. */
             reason: string;
             nodes: number;
-            /** @description 0 for a filter that looks at the node alone. */
+            /** @description 0 for a filter that only looks at the node. */
             devices: number;
         };
         /** @description The changes that would start a waiting workload. None of them, with `complete`: nothing that was tried would. */
@@ -6211,7 +6232,7 @@ export interface components {
          * @enum {string}
          */
         RemedyKindEnum: "Less" | "Elsewhere" | "Quota" | "OthersEnd" | "Moves" | "BackInService";
-        /** @description A table: rows have a cell for each column; null is not known, or has no price. */
+        /** @description A table: each row has a cell for each column; null: unknown, or without a price. */
         Report: {
             /** Format: date-time */
             since: string;
@@ -6222,15 +6243,15 @@ export interface components {
             totals: {
                 [key: string]: unknown;
             };
-            /** @description Of money; empty while no price is set. */
+            /** @description The currency of money columns; empty if no price is set. */
             currency: string;
-            /** @description Columns by which rows may be grouped. */
+            /** @description The columns that rows can be grouped by. */
             by: string[];
         };
-        /** @description A column; `kind` says how its cells are to be read. */
+        /** @description A column; `kind` gives the format of its cells. */
         ReportColumn: {
             name: string;
-            /** @description For people. */
+            /** @description The title, as text for people. */
             title: string;
             kind: components["schemas"]["ReportColumnKindEnum"];
         };
@@ -6249,7 +6270,7 @@ export interface components {
         ResourceFlavor: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -6263,26 +6284,26 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             /** @description Labels that select the flavor's nodes; pods get them as a node selector. */
             node_labels?: {
                 [key: string]: string;
             };
-            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them can use the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
-            /** @description Tolerations that pods get with the flavor. */
+            /** @description Tolerations that are added to pods in this flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
-            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
+            /** @description The Topology of the flavor's nodes; pods in the flavor are placed in its domains. */
             topology?: string;
-            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            /** @description Beyond Kueue: only quota decides; pods without devices are not placed on particular nodes. */
             quota_only?: boolean;
-            /** @description Empty while no node of the cluster is known. */
+            /** @description Empty while none of its nodes is known. */
             readonly capacity: components["schemas"]["FlavorCapacity"][];
         };
         /** @description A ResourceFlavor. */
@@ -6297,17 +6318,17 @@ export interface components {
             node_labels?: {
                 [key: string]: string;
             };
-            /** @description Taints of the flavor's nodes: only workloads that tolerate them get the flavor. */
+            /** @description Taints of the flavor's nodes: only workloads that tolerate them can use the flavor. */
             node_taints?: {
                 [key: string]: unknown;
             }[];
-            /** @description Tolerations that pods get with the flavor. */
+            /** @description Tolerations that are added to pods in this flavor. */
             tolerations?: {
                 [key: string]: unknown;
             }[];
-            /** @description The Topology of the flavor's nodes; with one, pods are placed in its domains. */
+            /** @description The Topology of the flavor's nodes; pods in the flavor are placed in its domains. */
             topology?: string;
-            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            /** @description Beyond Kueue: only quota decides; pods without devices are not placed on particular nodes. */
             quota_only?: boolean;
         };
         /** @description Resources that get one flavor together, and the flavors in the order in which they are tried. */
@@ -6326,21 +6347,21 @@ export interface components {
             asked: number;
             /** @description The ClusterQueue's own quota. */
             nominal: number;
-            /** @description By the ClusterQueue now. */
+            /** @description Current usage of the ClusterQueue. */
             used: number;
-            /** @description The part of `free` beyond the ClusterQueue's own quota. */
+            /** @description The part of `free` above the ClusterQueue's own quota. */
             borrowable: number;
-            /** @description The amount that the workload could still use. */
+            /** @description The amount that the workload can still use. */
             free: number;
             lacking: number;
-            /** @description The most that it could ever have. */
+            /** @description The most that the workload can ever get. */
             maximum: number;
         };
-        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
+        /** @description A ResourceQuota. kueueweb enforces its limits of device memory and cores. */
         ResourceQuota: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -6354,7 +6375,7 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
             readonly namespace: string;
@@ -6364,12 +6385,12 @@ export interface components {
             };
             /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scopeSelector. */
             scope_selector?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A ResourceQuota; its limits of device memory and cores apply here. */
+        /** @description A ResourceQuota. kueueweb enforces its limits of device memory and cores. */
         ResourceQuotaRequest: {
             labels?: {
                 [key: string]: string;
@@ -6383,7 +6404,7 @@ export interface components {
             };
             /** @description The quota counts only pods that match all of these. */
             scopes?: string[];
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scopeSelector. */
             scope_selector?: {
                 [key: string]: unknown;
             };
@@ -6394,14 +6415,14 @@ export interface components {
             namespace: string | null;
             /** @description For a queue-admin: the cohort below which it applies. */
             cohort: string | null;
-            /** @description null: in every cluster. */
+            /** @description null: all clusters. */
             cluster: string | null;
         };
-        /** @description A role of a user or of a group. */
+        /** @description A role of a user or a group. */
         RoleBinding: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -6415,21 +6436,23 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description Either a user, or a group. */
+            /** @description Either a user or a group is required. */
             user?: string;
+            /** @description The group, if no user is given. */
             group?: string;
+            /** @description The permissions that the user or group gets. */
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description For a queue-admin: objects below this cohort may be changed. */
+            /** @description For a queue-admin: the cohort below which objects may be changed. */
             cohort?: string;
-            /** @description It holds in all clusters; it is changed in the admin. */
+            /** @description Whether it applies to all clusters; such roles are changed on the admin site. */
             readonly every_cluster: boolean;
         };
-        /** @description A role of a user or of a group. */
+        /** @description A role of a user or a group. */
         RoleBindingRequest: {
             labels?: {
                 [key: string]: string;
@@ -6437,21 +6460,23 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Either a user, or a group. */
+            /** @description Either a user or a group is required. */
             user?: string;
+            /** @description The group, if no user is given. */
             group?: string;
+            /** @description The permissions that the user or group gets. */
             role?: string;
             /** @description Empty: all namespaces of the cluster. */
             in_namespace?: string;
-            /** @description For a queue-admin: objects below this cohort may be changed. */
+            /** @description For a queue-admin: the cohort below which objects may be changed. */
             cohort?: string;
         };
         /** @description The processes of one role. */
         RoleHealth: {
             role: components["schemas"]["RoleHealthRoleEnum"];
-            /** @description Empty: it serves all clusters. */
+            /** @description Empty: all clusters. */
             cluster: string;
-            /** @description Whether one of them has shown life in the last 20 s. */
+            /** @description Whether one of them sent a heartbeat in the last 20 s. */
             alive: boolean;
             /** Format: date-time */
             last_seen_at: string | null;
@@ -6476,14 +6501,14 @@ export interface components {
          * @enum {string}
          */
         RoleRoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
-        /** @description The rule of a user: the event, and the channels beside the page. */
+        /** @description A notification rule: the event, and the channels besides the page. */
         Rule: {
             readonly id: number;
             readonly cluster: string;
             event: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
+            /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6508,12 +6533,12 @@ export interface components {
          * @enum {string}
          */
         RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "QueueOrder";
-        /** @description The rule of a user: the event, and the channels beside the page. */
+        /** @description A notification rule: the event, and the channels besides the page. */
         RuleRequest: {
             event: components["schemas"]["EventEnum"];
-            /** @description Of WorkloadWaits, QueueStarved and SchedulerSilent: how long it lasts before it is told. */
+            /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6523,7 +6548,7 @@ export interface components {
         RuntimeClass: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -6537,15 +6562,16 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
+            /** @description The container runtime's name of the configuration that runs the pods. */
             handler: string;
-            /** @description {resource: quantity} that each pod asks for on top of its containers. */
+            /** @description {resource: quantity} that each pod requests in addition to its containers. */
             pod_overhead?: {
                 [key: string]: string;
             };
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scheduling rules of the RuntimeClass. */
             scheduling?: {
                 [key: string]: unknown;
             };
@@ -6558,12 +6584,13 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            /** @description The container runtime's name of the configuration that runs the pods. */
             handler: string;
-            /** @description {resource: quantity} that each pod asks for on top of its containers. */
+            /** @description {resource: quantity} that each pod requests in addition to its containers. */
             pod_overhead?: {
                 [key: string]: string;
             };
-            /** @description As in Kubernetes. */
+            /** @description Kubernetes' scheduling rules of the RuntimeClass. */
             scheduling?: {
                 [key: string]: unknown;
             };
@@ -6591,7 +6618,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description The resource of a flavor of whose quota most is used; amounts in base units. */
+        /** @description The most used resource and flavor of all quotas; amounts in base units. */
         Scarcest: {
             flavor: string;
             resource: string;
@@ -6605,11 +6632,11 @@ export interface components {
             epoch: number;
             /**
              * Format: date-time
-             * @description When a run of its last ended well.
+             * @description When its last scheduling run ended successfully.
              */
             heartbeat_at: string | null;
         };
-        /** @description One cycle that decided something. */
+        /** @description One cycle that made a decision. */
         SchedulingCycle: {
             id: number;
             cluster: string;
@@ -6632,23 +6659,23 @@ export interface components {
          * @enum {string}
          */
         ScopeEnum: "metrics" | "read" | "submit" | "administer";
-        /** @description An object of Kueue in the cluster that is not as ours, and why. */
+        /** @description An object of Kueue's that differs between the cluster and kueueweb, and the reason. */
         ServedObjectProblem: {
             cluster: string;
             kind: string;
             namespace: string;
             name: string;
-            /** @description The refused change, in the words of the side that refused it. */
+            /** @description The refused change, in the words of the cluster or of kueueweb, whichever refused it. */
             problem: string;
-            /** @description How often it was tried. */
+            /** @description The number of attempts. */
             failures: number;
             /**
              * Format: date-time
-             * @description When it is tried again; null: when it changes.
+             * @description When it is retried; null: when the object changes.
              */
             retry_at: string | null;
         };
-        /** @description A service account. Its roles are bound to its name, as a user's are. */
+        /** @description A service account. Roles are bound to its name, as to a user's. */
         ServiceAccount: {
             name: string;
             /** @default  */
@@ -6656,7 +6683,7 @@ export interface components {
             /** Format: date-time */
             readonly created_at: string;
         };
-        /** @description A service account. Its roles are bound to its name, as a user's are. */
+        /** @description A service account. Roles are bound to its name, as to a user's. */
         ServiceAccountRequest: {
             name: string;
             /** @default  */
@@ -6669,36 +6696,36 @@ export interface components {
             roles: components["schemas"]["Role"][];
             clusters: components["schemas"]["ClusterSummary"][];
             login_methods: components["schemas"]["LoginMethods"];
-            /** @description In the demo only. */
+            /** @description Only in the demo. */
             demo_accounts?: components["schemas"]["DemoAccount"][];
         };
-        /** @description How the decisions of the last hours compare, in all the clusters together and in each. */
+        /** @description A comparison of the decisions of the last hours, for all clusters together and for each. */
         Shadow: {
             /** Format: date-time */
             since: string;
             /**
              * Format: double
-             * @description From 0 to 1; null: nothing was compared.
+             * @description From 0 to 1; null: no decisions were compared.
              */
             agreement: number | null;
             totals: components["schemas"]["ShadowCounts"];
             points: components["schemas"]["ShadowPoint"][];
             clusters: components["schemas"]["ShadowOfCluster"][];
         };
-        /** @description How many decisions were compared, and what each scheduler did. */
+        /** @description The number of compared decisions, and the decisions of each scheduler. */
         ShadowCounts: {
             agreed: number;
             differed: number;
-            /** @description Workloads that the other scheduler gave quota. */
+            /** @description The number of workloads that the other scheduler gave quota. */
             their_reservations: number;
-            /** @description Workloads that ours would have given quota. */
+            /** @description The number of workloads that kueueweb's scheduler would have given quota. */
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description Comparisons that were cut short. */
+            /** @description The number of comparisons that were cut short. */
             unfinished: number;
         };
-        /** @description A workload of which the two schedulers made something else. */
+        /** @description A workload for which the two schedulers decided differently. */
         ShadowDifference: {
             id: number;
             cluster: string;
@@ -6712,32 +6739,32 @@ export interface components {
             theirs: components["schemas"]["Choice"];
             ours: components["schemas"]["Choice"];
         };
-        /** @description How they compare in one cluster. */
+        /** @description The comparison in one cluster. */
         ShadowOfCluster: {
             cluster: string;
             /**
              * Format: double
-             * @description From 0 to 1; null: nothing was compared.
+             * @description From 0 to 1; null: no decisions were compared.
              */
             agreement: number | null;
             totals: components["schemas"]["ShadowCounts"];
         };
-        /** @description The same of a minute or an hour. */
+        /** @description The comparison over one minute or hour. */
         ShadowPoint: {
             agreed: number;
             differed: number;
-            /** @description Workloads that the other scheduler gave quota. */
+            /** @description The number of workloads that the other scheduler gave quota. */
             their_reservations: number;
-            /** @description Workloads that ours would have given quota. */
+            /** @description The number of workloads that kueueweb's scheduler would have given quota. */
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description Comparisons that were cut short. */
+            /** @description The number of comparisons that were cut short. */
             unfinished: number;
             /** Format: date-time */
             at: string;
         };
-        /** @description A workload that an action does not apply to. */
+        /** @description A workload that an action skipped. */
         Skipped: {
             namespace: string;
             name: string;
@@ -6745,14 +6772,14 @@ export interface components {
             reason: string;
             message: string;
         };
-        /** @description A document of an unsupported kind that was passed by. */
+        /** @description A document of an unsupported kind that was skipped. */
         SkippedDocument: {
-            /** @description Counts from 0 in the call. */
+            /** @description The index of the document in the request, from 0. */
             document: number;
             kind: string;
             message: string;
         };
-        /** @description A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all. */
+        /** @description A slice of a device. The holder is null if you may not see it. */
         Slice: {
             /** @description `namespace/name`. */
             workload: string | null;
@@ -6763,7 +6790,7 @@ export interface components {
             source: components["schemas"]["AllocationSourceEnum"];
             memory_mib: number;
             cores_percent: number;
-            /** @description Of a device in MIG mode. */
+            /** @description Only for a device in MIG mode. */
             mig?: components["schemas"]["MigInstance"][];
         };
         /**
@@ -6788,7 +6815,7 @@ export interface components {
             created: string;
             /**
              * Format: date-time
-             * @description When it ends; null: when it is revoked.
+             * @description When the token expires; null: it does not expire.
              */
             expiry: string | null;
             scope: components["schemas"]["ScopeEnum"];
@@ -6796,11 +6823,11 @@ export interface components {
             clusters: string[];
             /**
              * Format: date-time
-             * @description To the minute; null: it has never been used.
+             * @description To the minute; null: never used.
              */
             last_used: string | null;
         };
-        /** @description A user name, a password and what the token is for. */
+        /** @description A user name, a password and the purpose of the token. */
         TokenCredentialsRequest: {
             username: string;
             password: string;
@@ -6810,7 +6837,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description `metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.
+             * @description `metrics`: reads /metrics; `read`: reads everything; `submit`: also submits; `administer`: all permissions of its user.
              *
              *     * `metrics` - metrics
              *     * `read` - read
@@ -6819,14 +6846,14 @@ export interface components {
              * @default administer
              */
             scope: components["schemas"]["ScopeEnum"];
-            /** @description Only these; empty: all. */
+            /** @description Only these namespaces; empty: all. */
             namespaces?: string[];
-            /** @description Only these; empty: all. */
+            /** @description Only these clusters; empty: all. */
             clusters?: string[];
-            /** @description How long it lives; at most TOKEN_DAYS, the default. */
+            /** @description The lifetime in days; at most, and by default, TOKEN_DAYS. */
             days?: number | null;
         };
-        /** @description The purpose of a token and its permissions: never more than its user has. */
+        /** @description The purpose and the permissions of a token, which never exceed those of its user. */
         TokenWishRequest: {
             /**
              * @description The purpose of the token.
@@ -6834,7 +6861,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description `metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.
+             * @description `metrics`: reads /metrics; `read`: reads everything; `submit`: also submits; `administer`: all permissions of its user.
              *
              *     * `metrics` - metrics
              *     * `read` - read
@@ -6843,18 +6870,18 @@ export interface components {
              * @default administer
              */
             scope: components["schemas"]["ScopeEnum"];
-            /** @description Only these; empty: all. */
+            /** @description Only these namespaces; empty: all. */
             namespaces?: string[];
-            /** @description Only these; empty: all. */
+            /** @description Only these clusters; empty: all. */
             clusters?: string[];
-            /** @description How long it lives; at most TOKEN_DAYS, the default. */
+            /** @description The lifetime in days; at most, and by default, TOKEN_DAYS. */
             days?: number | null;
         };
-        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
+        /** @description A Topology: the levels of blocks, racks and hosts within which pods are placed together. */
         Topology: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -6868,13 +6895,13 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description Node labels, the widest first. */
+            /** @description Node labels, widest level first. */
             levels: string[];
         };
-        /** @description A Topology: the levels of blocks, racks and hosts in which pods are placed together. */
+        /** @description A Topology: the levels of blocks, racks and hosts within which pods are placed together. */
         TopologyRequest: {
             labels?: {
                 [key: string]: string;
@@ -6882,17 +6909,17 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Node labels, the widest first. */
+            /** @description Node labels, widest level first. */
             levels: string[];
         };
         /** @description Counts of the workloads that the user may see, and of all devices of the cluster. */
         Totals: {
             pending: number;
-            /** @description Waiting, and held back by their users. */
+            /** @description Pending workloads that are on hold. */
             held: number;
             reserving: number;
             admitted: number;
-            /** @description In the last 24 hours. */
+            /** @description Workloads that finished in the last 24 hours. */
             finished: number;
             nodes: number;
             devices: number;
@@ -6919,35 +6946,35 @@ export interface components {
             active: boolean;
             reason: string;
             message: string;
-            /** @description Waiting to be looked at. */
+            /** @description Workloads that one of the next cycles considers. */
             pending: number;
-            /** @description Looked at in vain, until something changes. */
+            /** @description Workloads that were considered in vain and wait for a change. */
             inadmissible: number;
             reserving: number;
             admitted: number;
             weighted_share: number | "Infinity";
             usage: components["schemas"]["Cell"][];
         };
-        /** @description How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted. */
+        /** @description The usage of a resource in a flavor: everything that is reserved, and the part of admitted workloads. */
         Usage: {
             flavor: string;
             resource: string;
             used: number;
             admitted: number;
         };
-        /** @description How much of a resource in a flavor workloads hold: all that is reserved, and the part of those admitted. */
+        /** @description The usage of a resource in a flavor: everything that is reserved, and the part of admitted workloads. */
         UsageRequest: {
             flavor: string;
             resource: string;
             used: number;
             admitted: number;
         };
-        /** @description The user who is logged in. */
+        /** @description The logged-in user. */
         User: {
             username: string;
-            /** @description In the cluster that `?cluster=` names. */
+            /** @description Whether the user is an admin of the cluster in `?cluster=`. */
             is_cluster_admin: boolean;
-            /** @description Whether the pages below /admin/ let them in. */
+            /** @description Whether the user may open the pages below /admin/. */
             may_use_admin: boolean;
         };
         /** @description A user. */
@@ -6961,15 +6988,15 @@ export interface components {
              *     * `machine` - machine
              */
             origin: components["schemas"]["OriginEnum"];
-            /** @description false: switched off, logged out and without tokens. */
+            /** @description false: disabled, logged out and without valid tokens. */
             is_active: boolean;
-            /** @description May do everything, whatever its roles. */
+            /** @description Whether the user has all permissions, regardless of roles. */
             is_superuser: boolean;
             email: string;
             groups: string[];
             /**
              * Format: date-time
-             * @description By a browser; null: never.
+             * @description The last login in a browser; null: never.
              */
             last_login: string | null;
             /** Format: date-time */
@@ -7013,11 +7040,11 @@ export interface components {
          * @enum {string}
          */
         VerdictEnum: "OtherFlavors" | "OnlyTheirs" | "OnlyOurs";
-        /** @description A workload that would be preempted to make room. */
+        /** @description A workload that would be preempted. */
         Victim: {
-            /** @description namespace/name. Empty where it is not yours to see. */
+            /** @description namespace/name. Empty if you may not see it. */
             workload: string;
-            /** @description Empty where it is not yours to see. */
+            /** @description Empty if you may not see it. */
             cluster_queue: string;
             priority: number;
             reason: string;
@@ -7032,26 +7059,26 @@ export interface components {
          * @enum {string}
          */
         WaitStateEnum: "HoldsQuota" | "FitsNow" | "Preempts" | "Waits" | "CannotStart" | "NotQueued";
-        /** @description Another workload that waits. */
+        /** @description Another pending workload. */
         Waiting: {
-            /** @description namespace/name. Empty where it is not yours to see. */
+            /** @description namespace/name. Empty if you may not see it. */
             workload: string;
-            /** @description Empty where it is not yours to see. */
+            /** @description Empty if you may not see it. */
             cluster_queue: string;
             priority: number;
         };
-        /** @description The version that was shown last: nothing has changed since. */
+        /** @description The last version that was sent: nothing has changed since. */
         WatchBookmark: {
             resource_version: string;
         };
-        /** @description The error with which the same request would be refused now. */
+        /** @description The error that the same request would now get. */
         WatchError: {
-            /** @description The status that HTTP has for it. */
+            /** @description The HTTP status of the error. */
             status: number;
             reason: string;
             message: string;
         };
-        /** @description A line of a watch, with Kubernetes' types of events. */
+        /** @description A line of a watch, with the event types of Kubernetes. */
         WatchEvent: {
             type: components["schemas"]["WatchEventTypeEnum"];
             object: components["schemas"]["WatchedObject"];
@@ -7066,7 +7093,7 @@ export interface components {
          */
         WatchEventTypeEnum: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
         WatchedObject: components["schemas"]["WorkloadDetail"] | components["schemas"]["WatchBookmark"] | components["schemas"]["WatchError"];
-        /** @description Whether the cluster is heard. */
+        /** @description Whether the watcher receives the cluster's events. */
         WatcherHealth: {
             alive: boolean;
             /** Format: date-time */
@@ -7090,15 +7117,15 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
-            /** @description The LocalQueue's name. */
+            /** @description The name of the LocalQueue. */
             queue_name: string;
-            /** @description That admitted it, or to which its LocalQueue leads. */
+            /** @description The ClusterQueue that admitted it, or to which its LocalQueue points. */
             cluster_queue: string;
             priority: number;
             priority_class: string;
             status: components["schemas"]["WorkloadStatusEnum"];
             /**
-             * @description The status, with what `active`, the pods and the end add to it.
+             * @description The status, refined by `active`, the state of the pods and the outcome.
              *
              *     * `OnHold` - OnHold
              *     * `Pending` - Pending
@@ -7111,22 +7138,22 @@ export interface components {
              *     * `Finished` - Finished
              */
             state: components["schemas"]["WorkloadStateEnum"];
-            /** @description False: held back, as with Kueue's spec.active. */
+            /** @description False: on hold, as with Kueue's spec.active. */
             active: boolean;
             never_preempt: boolean;
             maximum_execution_seconds: number | null;
             submitted_by: string;
-            /** @description Why it waits or ended; stable. */
+            /** @description Why it waits or ended; a stable identifier. */
             reason: string;
-            /** @description The same as a sentence. */
+            /** @description The reason as a sentence. */
             message: string;
-            /** @description From 1; only with `ordering=position`. */
+            /** @description The position, from 1; only with `ordering=position`. */
             position?: number;
             /** Format: date-time */
             created_at: string;
             /**
              * Format: date-time
-             * @description The time that orders its queue.
+             * @description The time that determines its place in the queue.
              */
             queued_at: string;
             /** Format: date-time */
@@ -7143,17 +7170,17 @@ export interface components {
             /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
             variant_of: string;
             pod_sets: components["schemas"]["PodSet"][];
-            /** @description In a list, the ones that `?annotations=` names. */
+            /** @description In a list, only those that `?annotations=` names. */
             annotations?: {
                 [key: string]: string;
             };
         };
-        /** @description The groups, largest first, and how many workloads there are in all. */
+        /** @description The groups, largest first, and the total number of workloads. */
         WorkloadCounts: {
             total: number;
             groups: components["schemas"]["GroupCount"][];
         };
-        /** @description A workload with what only its own page shows. */
+        /** @description A workload, with the fields that only its own page shows. */
         WorkloadDetail: {
             id: number;
             /** Format: uuid */
@@ -7164,15 +7191,15 @@ export interface components {
             labels: {
                 [key: string]: string;
             };
-            /** @description The LocalQueue's name. */
+            /** @description The name of the LocalQueue. */
             queue_name: string;
-            /** @description That admitted it, or to which its LocalQueue leads. */
+            /** @description The ClusterQueue that admitted it, or to which its LocalQueue points. */
             cluster_queue: string;
             priority: number;
             priority_class: string;
             status: components["schemas"]["WorkloadStatusEnum"];
             /**
-             * @description The status, with what `active`, the pods and the end add to it.
+             * @description The status, refined by `active`, the state of the pods and the outcome.
              *
              *     * `OnHold` - OnHold
              *     * `Pending` - Pending
@@ -7185,22 +7212,22 @@ export interface components {
              *     * `Finished` - Finished
              */
             state: components["schemas"]["WorkloadStateEnum"];
-            /** @description False: held back, as with Kueue's spec.active. */
+            /** @description False: on hold, as with Kueue's spec.active. */
             active: boolean;
             never_preempt: boolean;
             maximum_execution_seconds: number | null;
             submitted_by: string;
-            /** @description Why it waits or ended; stable. */
+            /** @description Why it waits or ended; a stable identifier. */
             reason: string;
-            /** @description The same as a sentence. */
+            /** @description The reason as a sentence. */
             message: string;
-            /** @description From 1; only with `ordering=position`. */
+            /** @description The position, from 1; only with `ordering=position`. */
             position?: number;
             /** Format: date-time */
             created_at: string;
             /**
              * Format: date-time
-             * @description The time that orders its queue.
+             * @description The time that determines its place in the queue.
              */
             queued_at: string;
             /** Format: date-time */
@@ -7228,15 +7255,15 @@ export interface components {
             requeue_count: number;
             eviction_counts: unknown;
             unhealthy_nodes: unknown;
-            /** @description The cluster's message if it refused the last push. */
+            /** @description The cluster's message, if it refused the last push. */
             push_error: string;
             generation: number;
-            /** @description Another one after every change; compare it, and read nothing. */
+            /** @description An opaque version that differs after every change; only compare it for equality. */
             resource_version: string;
             /** Format: date-time */
             deletion_requested_at: string | null;
         };
-        /** @description One step in a workload's life. */
+        /** @description An event of a workload. */
         WorkloadEvent: {
             id: number;
             /** Format: date-time */
@@ -7252,11 +7279,11 @@ export interface components {
          * @enum {string}
          */
         WorkloadEventTypeEnum: "Normal" | "Warning";
-        /** @description A workload that holds what is lacking. */
+        /** @description A workload that holds the missing resource. */
         WorkloadHolder: {
-            /** @description namespace/name. Empty where it is not yours to see. */
+            /** @description namespace/name. Empty if you may not see it. */
             workload: string;
-            /** @description Empty where it is not yours to see. */
+            /** @description Empty if you may not see it. */
             cluster_queue: string;
             priority: number;
             flavor: string;
@@ -7266,11 +7293,11 @@ export interface components {
         /** @description A workload to submit. */
         WorkloadInputRequest: {
             namespace: string;
-            /** @description Or `generate_name`. */
+            /** @description Required unless `generate_name` is given. */
             name?: string;
-            /** @description A prefix; five random characters follow. */
+            /** @description A prefix, to which five random characters are added. */
             generate_name?: string;
-            /** @description The LocalQueue's name. */
+            /** @description The name of the LocalQueue. */
             queue_name?: string;
             priority?: number | null;
             priority_class?: string;
@@ -7279,7 +7306,7 @@ export interface components {
             /** @default true */
             active: boolean;
             /**
-             * @description Needs the role admin in the namespace.
+             * @description Requires the role admin in the namespace.
              * @default false
              */
             never_preempt: boolean;
@@ -7296,7 +7323,7 @@ export interface components {
         WorkloadPriorityClass: {
             /** Format: uuid */
             readonly uid: string;
-            /** @description Empty for a role that holds in every cluster. */
+            /** @description Empty for a role that applies to all clusters. */
             readonly cluster: string;
             readonly name: string;
             labels?: {
@@ -7310,10 +7337,10 @@ export interface components {
             readonly created_at: string;
             /**
              * Format: date-time
-             * @description It is marked for deletion and waits until nothing uses it.
+             * @description When its deletion was requested; it is deleted once nothing uses it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value: number;
             /** @description A note for users. */
             description?: string;
@@ -7326,7 +7353,7 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description The priority; workloads of a higher one are ordered first and may preempt. */
+            /** @description The priority. Workloads of a higher priority are ordered first and may preempt. */
             value: number;
             /** @description A note for users. */
             description?: string;
@@ -7366,7 +7393,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description The request is malformed or breaks a rule; `errors` says where. */
+        /** @description The request is malformed or breaks a rule; `errors` has the places. */
         Error400: {
             headers: {
                 [name: string]: unknown;
@@ -7376,7 +7403,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The request is malformed or breaks a rule; `errors` says where. */
+        /** @description The request is malformed or breaks a rule; `errors` has the places. */
         Error400Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7408,7 +7435,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This account may not do that. */
+        /** @description The account does not have permission for this request. */
         Error403: {
             headers: {
                 [name: string]: unknown;
@@ -7418,7 +7445,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This account may not do that. */
+        /** @description The account does not have permission for this request. */
         Error403Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7429,7 +7456,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description There is no such object, or the user may not see it. */
+        /** @description The object does not exist, or the user may not see it. */
         Error404: {
             headers: {
                 [name: string]: unknown;
@@ -7439,7 +7466,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description There is no such object, or the user may not see it. */
+        /** @description The object does not exist, or the user may not see it. */
         Error404Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7450,7 +7477,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The address does not take this method. */
+        /** @description The address does not support this method. */
         Error405: {
             headers: {
                 [name: string]: unknown;
@@ -7460,7 +7487,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The address does not take this method. */
+        /** @description The address does not support this method. */
         Error405Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7471,7 +7498,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The object's state does not allow it. */
+        /** @description The state of the object does not allow the request. */
         Error409: {
             headers: {
                 [name: string]: unknown;
@@ -7481,7 +7508,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The object's state does not allow it. */
+        /** @description The state of the object does not allow the request. */
         Error409Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7492,307 +7519,307 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412AdmissionCheck: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["AdmissionCheck"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412Cluster: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Cluster"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412ClusterQueueStatus: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ClusterQueueStatus"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412Cohort: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Cohort"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412LimitRange: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["LimitRange"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412LocalQueueStatus: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["LocalQueueStatus"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412MultiKueueCluster: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["MultiKueueCluster"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412MultiKueueConfig: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["MultiKueueConfig"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412Object: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Object"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412Prices: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Prices"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412PriorityClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["PriorityClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412ProvisioningRequestConfig: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ProvisioningRequestConfig"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412QuotasInFlavor: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["QuotasInFlavor"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412ResourceFlavor: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ResourceFlavor"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412ResourceQuota: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ResourceQuota"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412RoleBinding: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["RoleBinding"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412RuntimeClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["RuntimeClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412SavedView: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["SavedView"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412Topology: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Topology"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412WorkloadPriorityClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["WorkloadPriorityClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description It has changed since it was read; `current` is the present manifest. */
+        /** @description The object has changed since it was read; `current` is the present manifest. */
         Error412Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7828,7 +7855,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The body's media type is not taken. */
+        /** @description The media type of the body is not supported. */
         Error415: {
             headers: {
                 [name: string]: unknown;
@@ -7838,7 +7865,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The body's media type is not taken. */
+        /** @description The media type of the body is not supported. */
         Error415Yaml: {
             headers: {
                 [name: string]: unknown;
@@ -7849,247 +7876,247 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428AdmissionCheck: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["AdmissionCheck"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428ClusterQueueStatus: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ClusterQueueStatus"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428Cohort: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Cohort"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428LimitRange: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["LimitRange"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428LocalQueueStatus: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["LocalQueueStatus"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428MultiKueueCluster: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["MultiKueueCluster"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428MultiKueueConfig: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["MultiKueueConfig"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428Object: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Object"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428PriorityClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["PriorityClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428ProvisioningRequestConfig: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ProvisioningRequestConfig"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428ResourceFlavor: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ResourceFlavor"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428ResourceQuota: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ResourceQuota"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428RoleBinding: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["RoleBinding"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428RuntimeClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["RuntimeClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428Topology: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["Topology"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description This may overwrite another user's changes: send If-Match with the ETag that you have read. */
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
         Error428WorkloadPriorityClass: {
             headers: {
-                /** @description The object's version in quotes, for If-Match where it can be written. */
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                 ETag?: string;
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["Error"] & {
-                    /** @description The object as it is now; null: it does not exist. */
+                    /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["WorkloadPriorityClass"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+        /** @description Too many attempts, or more than a tenant may have; `Retry-After` says when to try again. */
         Error429: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -8100,7 +8127,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+        /** @description Too many attempts, or more than a tenant may have; `Retry-After` says when to try again. */
         Error429Yaml: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -8112,7 +8139,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The database or Redis does not answer; the request may have been carried out. */
+        /** @description The database or Redis does not answer. The request may have been carried out. */
         Error503: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -8123,7 +8150,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description The database or Redis does not answer; the request may have been carried out. */
+        /** @description The database or Redis does not answer. The request may have been carried out. */
         Error503Yaml: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -8139,7 +8166,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description After how many seconds to try again. */
+        /** @description Seconds after which to try again. */
         RetryAfter: number;
     };
     pathItems: never;
@@ -8149,11 +8176,11 @@ export interface operations {
     admission_checks_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -8218,7 +8245,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8254,11 +8281,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -8279,7 +8306,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8302,10 +8329,10 @@ export interface operations {
                     "application/json": components["schemas"]["AdmissionCheck"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8332,11 +8359,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -8349,7 +8376,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8399,11 +8426,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -8426,7 +8453,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -8469,19 +8496,19 @@ export interface operations {
         parameters: {
             query?: {
                 address?: string;
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description In any case. */
+                /** @description Ignores case. */
                 kind?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 name?: string;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
                 request_id?: string;
-                /** @description Part of the object's name. */
+                /** @description A part of the object's name. */
                 search?: string;
                 since?: string;
                 /** @description Count all rows, too. */
@@ -8559,17 +8586,17 @@ export interface operations {
         parameters: {
             query?: {
                 address?: string;
-                /** @description Lines of JSON (the default) or CSV. */
+                /** @description JSON lines (the default) or CSV. */
                 as?: "csv" | "jsonl";
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description In any case. */
+                /** @description Ignores case. */
                 kind?: string;
                 name?: string;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
                 request_id?: string;
-                /** @description Part of the object's name. */
+                /** @description A part of the object's name. */
                 search?: string;
                 since?: string;
                 until?: string;
@@ -8942,9 +8969,9 @@ export interface operations {
     auth_tokens_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -9105,11 +9132,11 @@ export interface operations {
     cluster_overviews_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -9175,11 +9202,11 @@ export interface operations {
     cluster_queues_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -9372,7 +9399,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9538,11 +9565,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -9610,7 +9637,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9763,10 +9790,10 @@ export interface operations {
                     "application/json": components["schemas"]["ClusterQueueStatus"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9793,11 +9820,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -9810,7 +9837,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -9988,11 +10015,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10013,7 +10040,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10197,7 +10224,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10245,11 +10272,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10275,7 +10302,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10326,11 +10353,11 @@ export interface operations {
     clusters_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -10393,7 +10420,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10429,11 +10456,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10454,7 +10481,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10493,11 +10520,11 @@ export interface operations {
     cohorts_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -10604,7 +10631,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10684,11 +10711,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10743,7 +10770,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10810,10 +10837,10 @@ export interface operations {
                     "application/json": components["schemas"]["Cohort"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10840,11 +10867,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10857,7 +10884,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -10890,11 +10917,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -10915,7 +10942,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11013,7 +11040,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11061,11 +11088,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -11091,7 +11118,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -11272,19 +11299,19 @@ export interface operations {
             query?: {
                 /** @description One or more, separated by commas. */
                 action?: string;
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
                 cluster_queue?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
                 /** @description One or more, separated by commas. */
                 reason?: string;
-                /** @description Part of the name. */
+                /** @description A part of the name. */
                 search?: string;
                 since?: string;
                 /** @description Count all rows, too. */
@@ -11375,12 +11402,12 @@ export interface operations {
     device_allocations_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 device?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 node?: string;
                 /**
@@ -11438,7 +11465,7 @@ export interface operations {
     device_usage_list: {
         parameters: {
             query?: {
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -11472,13 +11499,13 @@ export interface operations {
     devices_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 cordoned?: boolean;
                 healthy?: boolean;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 node?: string;
                 /** @description Count all rows, too. */
@@ -11608,7 +11635,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -11683,7 +11710,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How far back. */
+                /** @description How far back, in seconds. */
                 hours?: number;
                 resolution?: "1h" | "5m" | "raw";
             };
@@ -11794,7 +11821,7 @@ export interface operations {
     drift_list: {
         parameters: {
             query?: {
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -11998,19 +12025,19 @@ export interface operations {
             query: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Quota and devices of this flavor only. */
+                /** @description Only quota and devices of this flavor. */
                 flavor?: string;
                 metric: ("admitted" | "borrowed" | "ceiling" | "cores_held_percent" | "cores_percent" | "cores_used_percent" | "devices" | "devices_demanded" | "devices_held" | "devices_idle" | "devices_stranded" | "devices_unmeasured" | "ended" | "evicted" | "held" | "lent" | "memory_held_mib" | "memory_mib" | "memory_used_mib" | "nominal" | "pending" | "pending_by_reason" | "pending_peak" | "preempted" | "reserving" | "share" | "started" | "used" | "used_peak" | "wait_p50" | "wait_p90")[];
-                /** @description Of which queue and so on; without it, of all. */
+                /** @description The name of the queue, cohort, namespace or user; all of them by default. */
                 name?: string[];
-                /** @description Quota of this resource only. */
+                /** @description Only quota of this resource. */
                 resource?: string;
                 scope?: "cluster" | "cluster_queue" | "cohort" | "local_queue" | "namespace" | "user";
-                /** @description An hour ago without it. */
+                /** @description One hour ago by default. */
                 since?: string;
-                /** @description Seconds; without it some hundreds of points. */
+                /** @description Seconds; by default, the step yields some hundreds of points. */
                 step?: number;
-                /** @description Now without it. */
+                /** @description Now by default. */
                 until?: string;
             };
             header?: never;
@@ -12289,11 +12316,11 @@ export interface operations {
     limit_ranges_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
@@ -12373,7 +12400,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12421,11 +12448,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12457,7 +12484,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12492,10 +12519,10 @@ export interface operations {
                     "application/json": components["schemas"]["LimitRange"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12522,11 +12549,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12540,7 +12567,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12573,11 +12600,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12601,7 +12628,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12655,13 +12682,13 @@ export interface operations {
     local_queues_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
                 cluster_queue?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
@@ -12766,7 +12793,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12816,11 +12843,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12842,7 +12869,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12879,10 +12906,10 @@ export interface operations {
                     "application/json": components["schemas"]["LocalQueueStatus"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12909,11 +12936,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12927,7 +12954,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -12960,11 +12987,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -12986,7 +13013,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13042,19 +13069,19 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Find out and store nothing. */
+                /** @description Dry run: report the result, but store nothing. */
                 dry_run?: boolean;
-                /** @description With prune: end workloads that hold quota, too. */
+                /** @description With `prune`: also end workloads that hold quota. */
                 force?: boolean;
                 /** @description Remove objects of the set that are no longer applied. */
                 prune?: boolean;
                 /** @description A name for the applied objects. */
                 set?: string;
-                /** @description Pass by documents of unsupported kinds. */
+                /** @description Skip documents of unsupported kinds. */
                 skip_unsupported?: boolean;
             };
             header?: {
-                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                /** @description A key of your choice. If it is sent again within a day with the same body, the first answer is repeated and nothing is done twice; with another body, the answer is 409. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -13419,12 +13446,12 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
                 format?: "json" | "yaml";
             };
             header?: {
-                /** @description For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed. */
+                /** @description For configuration objects: the ETag or the resourceVersion in quotes, as it was read; 412 if the object has changed. */
                 "If-Match"?: string;
             };
             path: {
@@ -13640,12 +13667,12 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
                 format?: "json" | "yaml";
             };
             header?: {
-                /** @description For configuration: the ETag as read, the resourceVersion in quotes; 412 if it has changed. */
+                /** @description For configuration objects: the ETag or the resourceVersion in quotes, as it was read; 412 if the object has changed. */
                 "If-Match"?: string;
             };
             path: {
@@ -13688,11 +13715,11 @@ export interface operations {
     multikueue_clusters_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -13757,7 +13784,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13793,11 +13820,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -13818,7 +13845,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13841,10 +13868,10 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueCluster"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13871,11 +13898,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -13888,7 +13915,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13921,11 +13948,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -13948,7 +13975,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -13990,11 +14017,11 @@ export interface operations {
     multikueue_configs_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -14059,7 +14086,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14096,11 +14123,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14123,7 +14150,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14147,10 +14174,10 @@ export interface operations {
                     "application/json": components["schemas"]["MultiKueueConfig"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14177,11 +14204,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14194,7 +14221,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14227,11 +14254,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14255,7 +14282,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14297,11 +14324,11 @@ export interface operations {
     namespaces_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -14365,7 +14392,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14401,11 +14428,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14428,7 +14455,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14451,10 +14478,10 @@ export interface operations {
                     "application/json": components["schemas"]["Object"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14481,11 +14508,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14498,7 +14525,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14531,11 +14558,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -14558,7 +14585,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -14599,14 +14626,14 @@ export interface operations {
     nodes_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 ready?: boolean;
-                /** @description Part of the name. */
+                /** @description A part of the name. */
                 search?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -15042,7 +15069,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15349,11 +15376,11 @@ export interface operations {
     nodes_pods_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -15407,11 +15434,11 @@ export interface operations {
     notification_rules_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -15463,7 +15490,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15525,7 +15552,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15560,7 +15587,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15620,7 +15647,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15653,11 +15680,11 @@ export interface operations {
     notifications_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -15695,7 +15722,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -15735,7 +15762,7 @@ export interface operations {
     notifications_status: {
         parameters: {
             query?: {
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
             };
             header?: never;
@@ -15878,9 +15905,9 @@ export interface operations {
                 cluster?: string;
                 /** @description Preview the deletion of these objects instead. */
                 delete?: boolean;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
-                /** @description Preview the scheduler's decisions after the change. */
+                /** @description Also preview the scheduler's decisions after the change. */
                 effects?: boolean;
             };
             header?: never;
@@ -16059,7 +16086,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16092,11 +16119,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path?: never;
@@ -16122,7 +16149,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16158,11 +16185,11 @@ export interface operations {
     priority_classes_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -16226,7 +16253,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16263,11 +16290,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16289,7 +16316,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16313,10 +16340,10 @@ export interface operations {
                     "application/json": components["schemas"]["PriorityClass"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16343,11 +16370,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16360,7 +16387,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16393,11 +16420,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16418,7 +16445,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16459,11 +16486,11 @@ export interface operations {
     provisioning_request_configs_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -16533,7 +16560,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16574,11 +16601,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16602,7 +16629,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16630,10 +16657,10 @@ export interface operations {
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16660,11 +16687,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16677,7 +16704,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16710,11 +16737,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -16737,7 +16764,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -16784,7 +16811,7 @@ export interface operations {
     published_devices_list: {
         parameters: {
             query?: {
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 driver?: string;
                 node?: string;
@@ -16820,14 +16847,14 @@ export interface operations {
     reports_retrieve: {
         parameters: {
             query?: {
-                /** @description Group by these, in this order. */
+                /** @description The columns to group by, in this order. */
                 by?: ("cluster" | "cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 output?: "csv" | "json";
-                /** @description 30 days ago without it. */
+                /** @description 30 days ago by default. */
                 since?: string;
-                /** @description Now without it. */
+                /** @description Now by default. */
                 until?: string;
             };
             header?: never;
@@ -16958,11 +16985,11 @@ export interface operations {
     resource_flavors_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -17065,7 +17092,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17139,11 +17166,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17166,7 +17193,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17194,10 +17221,10 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceFlavor"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17224,11 +17251,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17241,7 +17268,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17329,11 +17356,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17356,7 +17383,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17436,11 +17463,11 @@ export interface operations {
     resource_quotas_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
@@ -17512,7 +17539,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17552,11 +17579,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17581,7 +17608,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17608,10 +17635,10 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceQuota"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17638,11 +17665,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17656,7 +17683,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17689,11 +17716,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17717,7 +17744,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17763,11 +17790,11 @@ export interface operations {
     role_bindings_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -17833,7 +17860,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17872,11 +17899,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17899,7 +17926,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17925,10 +17952,10 @@ export interface operations {
                     "application/json": components["schemas"]["RoleBinding"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -17955,11 +17982,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -17972,7 +17999,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18005,11 +18032,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18030,7 +18057,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18073,11 +18100,11 @@ export interface operations {
     runtime_classes_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -18144,7 +18171,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18182,11 +18209,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18210,7 +18237,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18235,10 +18262,10 @@ export interface operations {
                     "application/json": components["schemas"]["RuntimeClass"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18265,11 +18292,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18282,7 +18309,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18315,11 +18342,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18342,7 +18369,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18386,11 +18413,11 @@ export interface operations {
     saved_views_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
-                /** @description Of this list alone. */
+                /** @description Only views of this list. */
                 page?: "workloads";
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -18501,7 +18528,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18533,7 +18560,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18567,7 +18594,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -18588,7 +18615,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -18624,11 +18651,11 @@ export interface operations {
     scheduling_cycles_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -18678,11 +18705,11 @@ export interface operations {
     served_objects_problems_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -18718,9 +18745,9 @@ export interface operations {
     service_accounts_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -18838,9 +18865,9 @@ export interface operations {
     service_account_tokens_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19033,9 +19060,9 @@ export interface operations {
     shadow_retrieve: {
         parameters: {
             query?: {
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description 1 to 744; 24 unless told. */
+                /** @description 1 to 744; 24 by default. */
                 hours?: number;
             };
             header?: never;
@@ -19094,11 +19121,11 @@ export interface operations {
     shadow_differences_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
@@ -19140,11 +19167,11 @@ export interface operations {
     studio_questions_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19200,11 +19227,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                /** @description A key of your choice. If it is sent again within a day with the same body, the first answer is repeated and nothing is done twice; with another body, the answer is 409. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -19326,7 +19353,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -19359,11 +19386,11 @@ export interface operations {
     topologies_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19429,7 +19456,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19466,11 +19493,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -19494,7 +19521,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19518,10 +19545,10 @@ export interface operations {
                     "application/json": components["schemas"]["Topology"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19548,11 +19575,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -19565,7 +19592,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19598,11 +19625,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -19625,7 +19652,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -19668,11 +19695,11 @@ export interface operations {
     users_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
-                /** @description In the user name. */
+                /** @description A part of the user name. */
                 search?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19866,9 +19893,9 @@ export interface operations {
     user_tokens_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -19948,11 +19975,11 @@ export interface operations {
     workload_priority_classes_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -20014,7 +20041,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20049,11 +20076,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -20075,7 +20102,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20097,10 +20124,10 @@ export interface operations {
                     "application/json": components["schemas"]["WorkloadPriorityClass"];
                 };
             };
-            /** @description It was not there and is created. */
+            /** @description The object did not exist and was created. */
             201: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20127,11 +20154,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -20144,7 +20171,7 @@ export interface operations {
             /** @description The object is in use: it will be deleted when nothing uses it. */
             202: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20177,11 +20204,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description The ETag of the object as read: 412 if it has changed since. `*`: any state, if it exists. */
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
                 "If-Match"?: string;
             };
             path: {
@@ -20202,7 +20229,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20242,45 +20269,45 @@ export interface operations {
         parameters: {
             query?: {
                 active?: boolean;
-                /** @description Admitted from then on. */
+                /** @description Admitted at or after this time. */
                 admitted_since?: string;
-                /** @description Admitted before. */
+                /** @description Admitted before this time. */
                 admitted_until?: string;
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
-                /** @description Keys with commas between them, at most 10: rows have these `annotations`. */
+                /** @description Annotation keys, separated by commas, at most 10: rows include these `annotations`. */
                 annotations?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
                 cluster_queue?: string;
-                /** @description Ended from then on. */
+                /** @description Ended at or after this time. */
                 finished_since?: string;
-                /** @description Ended before. */
+                /** @description Ended before this time. */
                 finished_until?: string;
-                /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
+                /** @description A label selector in Kubernetes' syntax: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; in addition `key^=prefix` and `key*=part`. All conditions of a comma-separated list must hold. */
                 label?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description One or more, separated by commas. */
                 local_queue?: string;
-                /** @description These, each as `namespace/name`, with commas between them; at most 100. */
+                /** @description Only these workloads, each as `namespace/name`, separated by commas; at most 100. */
                 names?: string;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
-                /** @description With a pod that lives on this node. */
+                /** @description Workloads with a pod on this node. */
                 node?: string;
-                /** @description `-id`: newest first; a `-` turns each around. `position`: pending workloads of a `cluster_queue`. */
+                /** @description `-id`: newest first; `-` reverses any order. `position`: pending workloads of a `cluster_queue` in queue order. */
                 ordering?: "-cluster_queue" | "-id" | "-name" | "-namespace" | "-priority" | "-reason" | "-status" | "-submitted_by" | "cluster_queue" | "id" | "name" | "namespace" | "position" | "priority" | "reason" | "status" | "submitted_by";
                 /** @description One or more, separated by commas. */
                 priority_class?: string;
                 /** @description One or more, separated by commas. */
                 reason?: string;
-                /** @description That ask for some of this resource. */
+                /** @description Workloads that request this resource. */
                 resource?: string;
-                /** @description Part of `namespace/name`, in any case. */
+                /** @description A part of `namespace/name`; ignores case. */
                 search?: string;
-                /** @description Submitted from then on. */
+                /** @description Submitted at or after this time. */
                 since?: string;
                 /**
                  * @description One or more, separated by commas.
@@ -20310,7 +20337,7 @@ export interface operations {
                 submitted_by?: string;
                 /** @description Count all rows, too. */
                 total?: boolean;
-                /** @description Submitted before. */
+                /** @description Submitted before this time. */
                 until?: string;
                 /** @description The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants. */
                 variants_of?: string;
@@ -20407,11 +20434,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: {
-                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                /** @description A key of your choice. If it is sent again within a day with the same body, the first answer is repeated and nothing is done twice; with another body, the answer is 409. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -20483,11 +20510,11 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description The `resource_version` that is known already. The answer comes once the workload has another: 304 if it still has none at the end of the time. With `watch`, that state is left out. */
+                /** @description The `resource_version` that the client already has. The answer is sent once the workload has another one; 304 if it has not changed by the time-out. With `watch`, this version is not repeated. */
                 resource_version?: string;
-                /** @description How long to wait: 600 without more for `watch`, else 30. */
+                /** @description Maximum wait in seconds; 600 by default with `watch`, else 30. */
                 timeout_seconds?: number;
-                /** @description Continue: a line of JSON for the workload as it is, and one for each newer state, until it has finished, is gone, or the time is over. */
+                /** @description Stream one line of JSON for the current state and one for each newer state, until the workload has finished, is deleted, or the time is over. */
                 watch?: boolean;
             };
             header?: never;
@@ -20501,7 +20528,7 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The object's version in quotes, for If-Match where it can be written. */
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -20623,7 +20650,7 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["WatchEvent"];
                 };
             };
-            /** @description It still has the `resource_version` that was named. */
+            /** @description The workload still has the given `resource_version`. */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -20644,7 +20671,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -20801,7 +20828,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -20962,7 +20989,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -21110,11 +21137,11 @@ export interface operations {
     workloads_events_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -21231,7 +21258,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -21418,11 +21445,11 @@ export interface operations {
     workloads_pods_list: {
         parameters: {
             query?: {
-                /** @description The cursor `next` of a page. */
+                /** @description The page cursor: `next` of the previous page. */
                 after?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How many rows at most. */
+                /** @description The maximum number of rows. */
                 limit?: number;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -21481,15 +21508,15 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Needed where the pod has more than one. */
+                /** @description Required if the pod has more than one container. */
                 container?: string;
-                /** @description Go on until the container ends, for ten minutes at most. */
+                /** @description Follow the log until the container ends, for at most ten minutes. */
                 follow?: boolean;
-                /** @description Lines from this time on. */
+                /** @description Only lines from this time on. */
                 since?: string;
-                /** @description So many of the last lines, at most 100000. */
+                /** @description Only this many of the last lines, at most 100000. */
                 tail?: number;
-                /** @description Each line begins with its time. */
+                /** @description Begin each line with its time. */
                 timestamps?: boolean;
             };
             header?: never;
@@ -21523,7 +21550,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -21682,7 +21709,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -21832,7 +21859,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -21982,7 +22009,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description How far back. */
+                /** @description How far back, in seconds. */
                 hours?: number;
                 resolution?: "1h" | "5m" | "raw";
             };
@@ -22022,7 +22049,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -22080,39 +22107,39 @@ export interface operations {
         parameters: {
             query?: {
                 active?: boolean;
-                /** @description Admitted from then on. */
+                /** @description Admitted at or after this time. */
                 admitted_since?: string;
-                /** @description Admitted before. */
+                /** @description Admitted before this time. */
                 admitted_until?: string;
-                /** @description Count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, state, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
+                /** @description The property to count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, state, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
                 by?: string;
-                /** @description The name of a cluster, or several with commas between them; `*`: all in which you have a role. */
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
                 cluster_queue?: string;
-                /** @description Ended from then on. */
+                /** @description Ended at or after this time. */
                 finished_since?: string;
-                /** @description Ended before. */
+                /** @description Ended before this time. */
                 finished_until?: string;
-                /** @description A label selector, as Kubernetes writes it: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; also `key^=start`, `key*=part`. Several with commas between them must all hold. */
+                /** @description A label selector in Kubernetes' syntax: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or `key notin (a,b)`; in addition `key^=prefix` and `key*=part`. All conditions of a comma-separated list must hold. */
                 label?: string;
                 /** @description One or more, separated by commas. */
                 local_queue?: string;
-                /** @description These, each as `namespace/name`, with commas between them; at most 100. */
+                /** @description Only these workloads, each as `namespace/name`, separated by commas; at most 100. */
                 names?: string;
                 /** @description One or more, separated by commas. */
                 namespace?: string;
-                /** @description With a pod that lives on this node. */
+                /** @description Workloads with a pod on this node. */
                 node?: string;
                 /** @description One or more, separated by commas. */
                 priority_class?: string;
                 /** @description One or more, separated by commas. */
                 reason?: string;
-                /** @description That ask for some of this resource. */
+                /** @description Workloads that request this resource. */
                 resource?: string;
-                /** @description Part of `namespace/name`, in any case. */
+                /** @description A part of `namespace/name`; ignores case. */
                 search?: string;
-                /** @description Submitted from then on. */
+                /** @description Submitted at or after this time. */
                 since?: string;
                 /**
                  * @description One or more, separated by commas.
@@ -22140,7 +22167,7 @@ export interface operations {
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
                 /** @description One or more, separated by commas. */
                 submitted_by?: string;
-                /** @description Submitted before. */
+                /** @description Submitted before this time. */
                 until?: string;
                 /** @description The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants. */
                 variants_of?: string;
@@ -22187,7 +22214,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -22248,7 +22275,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -22307,7 +22334,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -22367,7 +22394,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -22426,7 +22453,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Answer as if it were done, and store nothing. */
+                /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
             header?: never;
