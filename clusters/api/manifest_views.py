@@ -257,9 +257,7 @@ class NamespacedManifestView(_ManifestsOutView):
 
     @extend_schema(operation_id="manifests_destroy_namespaced", parameters=[_IF_MATCH], responses=_DELETED)
     def delete(self, request: Request, kind: str, namespace: str, name: str) -> Response:
-        """Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can
-        create.
-        """
+        """Delete an object of a namespace: a job with its workloads, a queue, or any other object."""
         return self.remove(kind, namespace, name)
 
 

@@ -204,7 +204,7 @@ def _server_user() -> str | None:
         if name in names:
             return name
     raise ServerUnavailable(
-        "PostgreSQL", "DATABASE_URL", "It refuses to run as root, and neither the user postgres nor nobody exists."
+        "PostgreSQL", "DATABASE_URL", "It refuses to run as root, and there is no user postgres or nobody."
     )
 
 

@@ -122,9 +122,7 @@ class ClusterOverviewListView(ClusterView):
 
     @extend_schema(responses=ClusterOverviewSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """List the clusters in which the user has a role, each with its health, its workloads and its scarcest
-        resource.
-        """
+        """List the clusters in which the user has a role, with their health, workloads and scarcest resource."""
         asked = Cluster.objects.filter(pk__in=[cluster.pk for cluster in self.reach.clusters])
         page: Sequence[Cluster] = self.paginate_queryset(asked) or []
         return self.get_paginated_response(_overviews(Reach((row, self.reach.access(row.pk)) for row in page)))

@@ -128,9 +128,7 @@ class CohortTreeView(ClusterView):
 
     @extend_schema(responses=CohortTreeSerializer)
     def get(self, request: Request) -> Response:
-        """Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base
-        units.
-        """
+        """Return the quota tree: cohorts and the members in them, with quota and usage in base units."""
         return Response(cohort_tree(read_numbers(self.cluster), visibility_of(self.access, self.cluster)))
 
 

@@ -281,7 +281,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the clusters in which the user has a role, each with its health, its workloads and its scarcest resource
+         * List the clusters in which the user has a role, with their health, workloads and scarcest resource
          * @description List the clusters in which the user has a role, each with its health, its workloads and its scarcest
          *     resource.
          */
@@ -510,7 +510,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base units
+         * Return the quota tree: cohorts and the members in them, with quota and usage in base units
          * @description Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base
          *     units.
          */
@@ -899,7 +899,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can create
+         * Delete an object of a namespace: a job with its workloads, a queue, or any other object
          * @description Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can
          *     create.
          */
