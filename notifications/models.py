@@ -41,7 +41,7 @@ class NotificationRule(models.Model):
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     event = models.CharField(max_length=32, choices=[(event.value, event.value) for event in Event])
     minutes = models.PositiveIntegerField(null=True, blank=True, help_text="How long it lasts before it is told.")
-    cluster_queue = models.CharField(max_length=253, blank=True, help_text="Empty: every queue that the user may see.")
+    cluster_queue = models.CharField(max_length=253, blank=True, help_text="Empty: every queue that the user sees.")
     channels = ArrayField(
         models.CharField(max_length=8, choices=[(channel, channel) for channel in CHANNELS]),
         default=list,
@@ -70,10 +70,10 @@ class Notification(models.Model):
     key = models.CharField(max_length=700)
     title = models.CharField(max_length=700)
     message = models.TextField(blank=True)
-    path = models.CharField(max_length=1024, help_text="The path of the page that shows it.")
+    path = models.CharField(max_length=1024, help_text="Of the page that shows it.")
     at = models.DateTimeField()
     read_at = models.DateTimeField(null=True, blank=True)
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="When the reported state ended.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When a state that was told ended.")
 
     class Meta:
         ordering = ["-id"]

@@ -21,7 +21,7 @@ class Lease(models.Model):
 
 
 class Change(models.Model):
-    """A changed row, to be read in its present state. Triggers write it; the batch that has read it deletes it."""
+    """A changed row, to be read as it is now. Triggers write it; the batch that has seen it deletes it."""
 
     cluster_id = models.BigIntegerField()
     kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")
@@ -127,7 +127,7 @@ class MetricCount(models.Model):
 
 
 class ShadowDifference(models.Model):
-    """A difference between kueueweb's scheduler and the one that runs the cluster, with the reasons of both."""
+    """Where our scheduler would have decided otherwise than the one that runs the cluster, with the reasons of both."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     at = models.DateTimeField()
@@ -157,7 +157,7 @@ class ShadowCount(models.Model):
     our_reservations = models.PositiveIntegerField(default=0)
     their_preemptions = models.PositiveIntegerField(default=0)
     our_preemptions = models.PositiveIntegerField(default=0)
-    unfinished = models.PositiveIntegerField(default=0, help_text="The number of comparisons that were cut short.")
+    unfinished = models.PositiveIntegerField(default=0, help_text="Comparisons that were cut short.")
 
     class Meta:
         ordering = ["at"]

@@ -4619,7 +4619,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             title: string;
             message?: string;
-            /** @description The path of the page that shows it. */
+            /** @description Of the page that shows it. */
             path: string;
             /** Format: date-time */
             at: string;
@@ -4627,7 +4627,7 @@ export interface components {
             read_at?: string | null;
             /**
              * Format: date-time
-             * @description When the reported state ended.
+             * @description When a state that was told ended.
              */
             ended_at?: string | null;
             deliveries: components["schemas"]["Delivery"][];
@@ -5310,7 +5310,7 @@ export interface components {
             event?: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user may see. */
+            /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6508,7 +6508,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user may see. */
+            /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6538,7 +6538,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user may see. */
+            /** @description Empty: every queue that the user sees. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6722,7 +6722,7 @@ export interface components {
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description The number of comparisons that were cut short. */
+            /** @description Comparisons that were cut short. */
             unfinished: number;
         };
         /** @description A workload for which the two schedulers decided differently. */
@@ -6759,7 +6759,7 @@ export interface components {
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description The number of comparisons that were cut short. */
+            /** @description Comparisons that were cut short. */
             unfinished: number;
             /** Format: date-time */
             at: string;
