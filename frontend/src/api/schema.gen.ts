@@ -5310,7 +5310,7 @@ export interface components {
             event?: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6508,7 +6508,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6538,7 +6538,7 @@ export interface components {
             event: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
             minutes?: number | null;
-            /** @description Empty: every queue that the user sees. */
+            /** @description Empty: every queue that the user may see. */
             cluster_queue?: string;
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
@@ -6722,7 +6722,7 @@ export interface components {
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description Comparisons that were cut short. */
+            /** @description The number of comparisons that were cut short. */
             unfinished: number;
         };
         /** @description A workload for which the two schedulers decided differently. */
@@ -6759,7 +6759,7 @@ export interface components {
             our_reservations: number;
             their_preemptions: number;
             our_preemptions: number;
-            /** @description Comparisons that were cut short. */
+            /** @description The number of comparisons that were cut short. */
             unfinished: number;
             /** Format: date-time */
             at: string;
