@@ -282,8 +282,7 @@ export interface paths {
         };
         /**
          * List the clusters in which the user has a role, with their health, workloads and scarcest resource
-         * @description List the clusters in which the user has a role, each with its health, its workloads and its scarcest
-         *     resource.
+         * @description List the clusters in which the user has a role, with their health, workloads and scarcest resource.
          */
         get: operations["cluster_overviews_list"];
         put?: never;
@@ -511,8 +510,7 @@ export interface paths {
         };
         /**
          * Return the quota tree: cohorts and the members in them, with quota and usage in base units
-         * @description Return the quota tree: cohorts, and the cohorts and ClusterQueues in them, with quota and usage in base
-         *     units.
+         * @description Return the quota tree: cohorts and the members in them, with quota and usage in base units.
          */
         get: operations["cohorts_tree_retrieve"];
         put?: never;
@@ -900,8 +898,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an object of a namespace: a job with its workloads, a queue, or any other object
-         * @description Delete an object of a namespace: a job with its workloads, a queue, or any other object that manifests can
-         *     create.
+         * @description Delete an object of a namespace: a job with its workloads, a queue, or any other object.
          */
         delete: operations["manifests_destroy_namespaced"];
         options?: never;
