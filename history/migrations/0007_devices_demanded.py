@@ -15,9 +15,14 @@ class Migration(migrations.Migration):
             name='devices_demanded',
             field=models.FloatField(help_text='Held, or asked for by a waiting workload.', null=True),
         ),
-        migrations.AlterField(
-            model_name='devicesample',
-            name='devices',
-            field=models.FloatField(help_text='That there are; of the cluster only, as the next four.', null=True),
+        # Only the help text changes: no statement is sent.
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AlterField(
+                    model_name="devicesample",
+                    name="devices",
+                    field=models.FloatField(help_text="That there are; of the cluster only, as the next four.", null=True),
+                )
+            ]
         ),
     ]
