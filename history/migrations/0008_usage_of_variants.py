@@ -9,6 +9,6 @@ _BEFORE = "FROM old_rows WHERE quota_reserved_at IS NOT NULL AND status <> 'Fini
 
 
 class Migration(migrations.Migration):
-    dependencies = [("history", "0007_devices_demanded"), ("queues", "0026_variants")]
+    dependencies = [("history", "0007_devices_demanded"), ("queues", "0025_variants")]
 
     operations = [migrations.RunSQL(ENDED.replace(_BEFORE, f"{_BEFORE} AND NOT has_variants"), ENDED)]

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('queues', '0025_newest_name_index'),
+        ('queues', '0024_sharing_policy'),
     ]
 
     operations = [

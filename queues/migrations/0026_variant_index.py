@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("queues", "0026_variants")]
+    dependencies = [("queues", "0025_variants")]
 
     operations = [
         AddIndexConcurrently(

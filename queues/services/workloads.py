@@ -51,10 +51,15 @@ _STATEMENT: Final = sql.SQL(
         SELECT workload.id
         FROM queues_workload AS workload
         WHERE workload.id = ANY (ARRAY(
+            -- The first key from the wanted one on. Asked for equality, PostgreSQL may take any index that begins with
+            -- cluster and namespace while its statistics are old, and read the whole namespace for each name.
             SELECT found.id FROM wanted CROSS JOIN LATERAL (
-                SELECT id FROM queues_workload
-                WHERE cluster_id = %(cluster_id)s AND namespace = wanted.namespace AND name = wanted.name LIMIT 1
+                SELECT id, cluster_id, namespace, name FROM queues_workload
+                WHERE (cluster_id, namespace, name) >= (%(cluster_id)s, wanted.namespace, wanted.name)
+                ORDER BY cluster_id, namespace, name LIMIT 1
             ) AS found
+            WHERE found.cluster_id = %(cluster_id)s
+                AND found.namespace = wanted.namespace AND found.name = wanted.name
         )) AND ({guard})
         ORDER BY workload.id
         FOR UPDATE
@@ -69,7 +74,7 @@ _STATEMENT: Final = sql.SQL(
     RETURNING namespace, workload_name
     """
 )
-_NO_SLICES: Final = sql.SQL("SELECT NULL, NULL")
+_NO_SLICES: Final = sql.SQL("SELECT NULL, NULL WHERE false")
 _OTHER_SLICES: Final = sql.SQL(
     """
     SELECT other.namespace, other.name
