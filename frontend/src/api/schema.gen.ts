@@ -8198,14 +8198,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
+                     *           "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:15.520313Z",
+                     *           "created_at": "2026-11-27T14:31:13.484661Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8250,12 +8250,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
+                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.520313Z",
+                     *       "created_at": "2026-11-27T14:31:13.484661Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8311,12 +8311,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
+                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.520313Z",
+                     *       "created_at": "2026-11-27T14:31:13.484661Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8381,15 +8381,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
+                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T13:34:15.520313Z",
-                     *       "deletion_requested_at": "2026-11-27T13:34:32.041377Z",
+                     *       "created_at": "2026-11-27T14:31:13.484661Z",
+                     *       "deletion_requested_at": "2026-11-27T14:31:19.611419Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8458,14 +8458,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5091058e-85a0-414d-9e5b-47c430948e68",
+                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:15.520313Z",
+                     *       "created_at": "2026-11-27T14:31:13.484661Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8540,7 +8540,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 104,
-                     *           "at": "2026-11-27T13:34:27.880520Z",
+                     *           "at": "2026-11-27T14:31:18.146747Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8559,7 +8559,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T13:34:27.871414+00:00"
+                     *             "deletion_requested_at": "2026-11-27T14:31:18.139809+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -8660,9 +8660,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "LPQP-WCKS",
+                     *       "user_code": "WFVZ-KKFW",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=LPQP-WCKS",
+                     *       "verification_uri_complete": "http://testserver/device?code=WFVZ-KKFW",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8700,7 +8700,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "LPQP-WCKS",
+                     *       "user_code": "WFVZ-KKFW",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8785,10 +8785,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "fb21641e-cb77-4248-9632-f8c7f8a7817a",
+                     *       "id": "a09b272a-fe05-4928-94a0-4b0a79d9a27a",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T13:34:17.246517Z",
+                     *       "expiry": "2027-02-25T14:31:14.613320Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8939,10 +8939,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "2f8f1714-542c-4128-954a-658c2c616a54",
+                     *       "id": "654437eb-d05c-47bb-8651-4caef112a63d",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-27T13:34:16.905903Z",
+                     *       "expiry": "2026-12-27T14:31:14.169746Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9042,10 +9042,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "bf8d2ee8-4da1-4307-8d2f-5b69c11ddc7a",
+                     *       "id": "e54c144a-508c-400e-b9c2-c0eb7a9117d0",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T13:34:17.109687Z",
+                     *       "expiry": "2027-02-25T14:31:14.520634Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9158,14 +9158,14 @@ export interface operations {
                      *           "problems": [
                      *             {
                      *               "reason": "WatcherSilent",
-                     *               "message": "The watcher does not answer: changes in the cluster are not seen."
+                     *               "message": "The watcher does not answer: changes in the cluster go unnoticed."
                      *             }
                      *           ],
                      *           "last_event_at": null,
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 2.897303
+                     *             "lag_seconds": 0.896971
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9224,12 +9224,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *           "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T13:34:15.563935Z",
+                     *           "created_at": "2026-11-27T14:31:13.519049Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9314,7 +9314,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T13:34:20.909907Z"
+                     *               "last_transition_time": "2026-11-27T14:31:15.952938Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9404,12 +9404,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T13:34:15.563935Z",
+                     *       "created_at": "2026-11-27T14:31:13.519049Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9494,7 +9494,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
+                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9642,12 +9642,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T13:34:15.563935Z",
+                     *       "created_at": "2026-11-27T14:31:13.519049Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9732,7 +9732,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T13:34:15.586963Z"
+                     *           "last_transition_time": "2026-11-27T14:31:13.533067Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9842,13 +9842,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T13:34:15.563935Z",
-                     *       "deletion_requested_at": "2026-11-27T13:34:31.394051Z",
+                     *       "created_at": "2026-11-27T14:31:13.519049Z",
+                     *       "deletion_requested_at": "2026-11-27T14:31:19.343725Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9932,7 +9932,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
+                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10045,12 +10045,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T13:34:15.563935Z",
+                     *       "created_at": "2026-11-27T14:31:13.519049Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10135,7 +10135,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T13:34:20.909907Z"
+                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10384,7 +10384,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T13:34:10.440858Z"
+                     *           "created_at": "2026-11-27T14:31:11.236336Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10434,7 +10434,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T13:34:10.440858Z"
+                     *       "created_at": "2026-11-27T14:31:11.236336Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10495,7 +10495,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T13:34:10.440858Z"
+                     *       "created_at": "2026-11-27T14:31:11.236336Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10542,12 +10542,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
+                     *           "uid": "989be901-254a-4512-be83-e12746932681",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T13:34:15.484592Z",
+                     *           "created_at": "2026-11-27T14:31:13.435528Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10636,12 +10636,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
+                     *       "uid": "989be901-254a-4512-be83-e12746932681",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T13:34:15.484592Z",
+                     *       "created_at": "2026-11-27T14:31:13.435528Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10775,12 +10775,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
+                     *       "uid": "989be901-254a-4512-be83-e12746932681",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T13:34:15.484592Z",
+                     *       "created_at": "2026-11-27T14:31:13.435528Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10947,12 +10947,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c443e3f9-2178-4fcd-a2f3-e5287900b9ad",
+                     *       "uid": "989be901-254a-4512-be83-e12746932681",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T13:34:15.484592Z",
+                     *       "created_at": "2026-11-27T14:31:13.435528Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11183,7 +11183,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T13:34:27.822812Z",
+                     *       "time": "2026-11-27T14:31:17.386455Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11334,13 +11334,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-27T13:34:27.716004Z",
+                     *           "decided_at": "2026-11-27T14:31:18.079824Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "again",
-                     *           "workload_uid": "b4b98e8e-48fb-498e-8a0a-eb6b4d0c0596",
+                     *           "workload_name": "last",
+                     *           "workload_uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11376,7 +11376,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.041
+                     *             "waited_seconds": 0.024
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11430,7 +11430,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-8b759",
+                     *           "workload": "ai-research/job-train-1a028",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11441,7 +11441,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T13:34:25.296775Z",
+                     *           "created_at": "2026-11-27T14:31:17.358284Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11764,21 +11764,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T13:34:10.500620Z",
-                     *         "renewed_at": "2026-11-27T13:34:27.822812Z"
+                     *         "acquired_at": "2026-11-27T14:31:11.310315Z",
+                     *         "renewed_at": "2026-11-27T14:31:17.386455Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0158821450004325,
-                     *         "p90_seconds": 0.03107328499936557,
-                     *         "longest_seconds": 0.03304473099706229,
+                     *         "p50_seconds": 0.0023535950003861217,
+                     *         "p90_seconds": 0.003197150499545387,
+                     *         "longest_seconds": 0.0038135020004119724,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T13:34:27.716004Z",
-                     *           "duration_seconds": 0.008213395998609485,
+                     *           "started_at": "2026-11-27T14:31:18.079824Z",
+                     *           "duration_seconds": 0.0019481780000205617,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -11788,11 +11788,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T13:34:27.878932Z"
+                     *         "oldest_at": "2026-11-27T14:31:18.145277Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T13:34:25.296775Z",
+                     *         "oldest_at": "2026-11-27T14:31:17.358284Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12050,237 +12050,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T12:34:30Z",
-                     *       "until": "2026-11-27T13:34:45Z",
+                     *       "since": "2026-11-27T13:31:15Z",
+                     *       "until": "2026-11-27T14:31:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795782870,
-                     *         1795782885,
-                     *         1795782900,
-                     *         1795782915,
-                     *         1795782930,
-                     *         1795782945,
-                     *         1795782960,
-                     *         1795782975,
-                     *         1795782990,
-                     *         1795783005,
-                     *         1795783020,
-                     *         1795783035,
-                     *         1795783050,
-                     *         1795783065,
-                     *         1795783080,
-                     *         1795783095,
-                     *         1795783110,
-                     *         1795783125,
-                     *         1795783140,
-                     *         1795783155,
-                     *         1795783170,
-                     *         1795783185,
-                     *         1795783200,
-                     *         1795783215,
-                     *         1795783230,
-                     *         1795783245,
-                     *         1795783260,
-                     *         1795783275,
-                     *         1795783290,
-                     *         1795783305,
-                     *         1795783320,
-                     *         1795783335,
-                     *         1795783350,
-                     *         1795783365,
-                     *         1795783380,
-                     *         1795783395,
-                     *         1795783410,
-                     *         1795783425,
-                     *         1795783440,
-                     *         1795783455,
-                     *         1795783470,
-                     *         1795783485,
-                     *         1795783500,
-                     *         1795783515,
-                     *         1795783530,
-                     *         1795783545,
-                     *         1795783560,
-                     *         1795783575,
-                     *         1795783590,
-                     *         1795783605,
-                     *         1795783620,
-                     *         1795783635,
-                     *         1795783650,
-                     *         1795783665,
-                     *         1795783680,
-                     *         1795783695,
-                     *         1795783710,
-                     *         1795783725,
-                     *         1795783740,
-                     *         1795783755,
-                     *         1795783770,
-                     *         1795783785,
-                     *         1795783800,
-                     *         1795783815,
-                     *         1795783830,
-                     *         1795783845,
-                     *         1795783860,
-                     *         1795783875,
-                     *         1795783890,
-                     *         1795783905,
-                     *         1795783920,
-                     *         1795783935,
-                     *         1795783950,
-                     *         1795783965,
-                     *         1795783980,
-                     *         1795783995,
-                     *         1795784010,
-                     *         1795784025,
-                     *         1795784040,
-                     *         1795784055,
-                     *         1795784070,
-                     *         1795784085,
-                     *         1795784100,
-                     *         1795784115,
-                     *         1795784130,
-                     *         1795784145,
-                     *         1795784160,
-                     *         1795784175,
-                     *         1795784190,
-                     *         1795784205,
-                     *         1795784220,
-                     *         1795784235,
-                     *         1795784250,
-                     *         1795784265,
-                     *         1795784280,
-                     *         1795784295,
-                     *         1795784310,
-                     *         1795784325,
-                     *         1795784340,
-                     *         1795784355,
-                     *         1795784370,
-                     *         1795784385,
-                     *         1795784400,
-                     *         1795784415,
-                     *         1795784430,
-                     *         1795784445,
-                     *         1795784460,
-                     *         1795784475,
-                     *         1795784490,
-                     *         1795784505,
-                     *         1795784520,
-                     *         1795784535,
-                     *         1795784550,
-                     *         1795784565,
-                     *         1795784580,
-                     *         1795784595,
-                     *         1795784610,
-                     *         1795784625,
-                     *         1795784640,
-                     *         1795784655,
-                     *         1795784670,
-                     *         1795784685,
-                     *         1795784700,
-                     *         1795784715,
-                     *         1795784730,
-                     *         1795784745,
-                     *         1795784760,
-                     *         1795784775,
-                     *         1795784790,
-                     *         1795784805,
-                     *         1795784820,
-                     *         1795784835,
-                     *         1795784850,
-                     *         1795784865,
-                     *         1795784880,
-                     *         1795784895,
-                     *         1795784910,
-                     *         1795784925,
-                     *         1795784940,
-                     *         1795784955,
-                     *         1795784970,
-                     *         1795784985,
-                     *         1795785000,
-                     *         1795785015,
-                     *         1795785030,
-                     *         1795785045,
-                     *         1795785060,
-                     *         1795785075,
-                     *         1795785090,
-                     *         1795785105,
-                     *         1795785120,
-                     *         1795785135,
-                     *         1795785150,
-                     *         1795785165,
-                     *         1795785180,
-                     *         1795785195,
-                     *         1795785210,
-                     *         1795785225,
-                     *         1795785240,
-                     *         1795785255,
-                     *         1795785270,
-                     *         1795785285,
-                     *         1795785300,
-                     *         1795785315,
-                     *         1795785330,
-                     *         1795785345,
-                     *         1795785360,
-                     *         1795785375,
-                     *         1795785390,
-                     *         1795785405,
-                     *         1795785420,
-                     *         1795785435,
-                     *         1795785450,
-                     *         1795785465,
-                     *         1795785480,
-                     *         1795785495,
-                     *         1795785510,
-                     *         1795785525,
-                     *         1795785540,
-                     *         1795785555,
-                     *         1795785570,
-                     *         1795785585,
-                     *         1795785600,
-                     *         1795785615,
-                     *         1795785630,
-                     *         1795785645,
-                     *         1795785660,
-                     *         1795785675,
-                     *         1795785690,
-                     *         1795785705,
-                     *         1795785720,
-                     *         1795785735,
-                     *         1795785750,
-                     *         1795785765,
-                     *         1795785780,
-                     *         1795785795,
-                     *         1795785810,
-                     *         1795785825,
-                     *         1795785840,
-                     *         1795785855,
-                     *         1795785870,
-                     *         1795785885,
-                     *         1795785900,
-                     *         1795785915,
-                     *         1795785930,
-                     *         1795785945,
-                     *         1795785960,
-                     *         1795785975,
-                     *         1795785990,
-                     *         1795786005,
-                     *         1795786020,
-                     *         1795786035,
-                     *         1795786050,
-                     *         1795786065,
-                     *         1795786080,
-                     *         1795786095,
-                     *         1795786110,
-                     *         1795786125,
-                     *         1795786140,
-                     *         1795786155,
-                     *         1795786170,
-                     *         1795786185,
-                     *         1795786200,
-                     *         1795786215,
-                     *         1795786230,
-                     *         1795786245,
-                     *         1795786260,
                      *         1795786275,
                      *         1795786290,
                      *         1795786305,
@@ -12294,7 +12067,234 @@ export interface operations {
                      *         1795786425,
                      *         1795786440,
                      *         1795786455,
-                     *         1795786470
+                     *         1795786470,
+                     *         1795786485,
+                     *         1795786500,
+                     *         1795786515,
+                     *         1795786530,
+                     *         1795786545,
+                     *         1795786560,
+                     *         1795786575,
+                     *         1795786590,
+                     *         1795786605,
+                     *         1795786620,
+                     *         1795786635,
+                     *         1795786650,
+                     *         1795786665,
+                     *         1795786680,
+                     *         1795786695,
+                     *         1795786710,
+                     *         1795786725,
+                     *         1795786740,
+                     *         1795786755,
+                     *         1795786770,
+                     *         1795786785,
+                     *         1795786800,
+                     *         1795786815,
+                     *         1795786830,
+                     *         1795786845,
+                     *         1795786860,
+                     *         1795786875,
+                     *         1795786890,
+                     *         1795786905,
+                     *         1795786920,
+                     *         1795786935,
+                     *         1795786950,
+                     *         1795786965,
+                     *         1795786980,
+                     *         1795786995,
+                     *         1795787010,
+                     *         1795787025,
+                     *         1795787040,
+                     *         1795787055,
+                     *         1795787070,
+                     *         1795787085,
+                     *         1795787100,
+                     *         1795787115,
+                     *         1795787130,
+                     *         1795787145,
+                     *         1795787160,
+                     *         1795787175,
+                     *         1795787190,
+                     *         1795787205,
+                     *         1795787220,
+                     *         1795787235,
+                     *         1795787250,
+                     *         1795787265,
+                     *         1795787280,
+                     *         1795787295,
+                     *         1795787310,
+                     *         1795787325,
+                     *         1795787340,
+                     *         1795787355,
+                     *         1795787370,
+                     *         1795787385,
+                     *         1795787400,
+                     *         1795787415,
+                     *         1795787430,
+                     *         1795787445,
+                     *         1795787460,
+                     *         1795787475,
+                     *         1795787490,
+                     *         1795787505,
+                     *         1795787520,
+                     *         1795787535,
+                     *         1795787550,
+                     *         1795787565,
+                     *         1795787580,
+                     *         1795787595,
+                     *         1795787610,
+                     *         1795787625,
+                     *         1795787640,
+                     *         1795787655,
+                     *         1795787670,
+                     *         1795787685,
+                     *         1795787700,
+                     *         1795787715,
+                     *         1795787730,
+                     *         1795787745,
+                     *         1795787760,
+                     *         1795787775,
+                     *         1795787790,
+                     *         1795787805,
+                     *         1795787820,
+                     *         1795787835,
+                     *         1795787850,
+                     *         1795787865,
+                     *         1795787880,
+                     *         1795787895,
+                     *         1795787910,
+                     *         1795787925,
+                     *         1795787940,
+                     *         1795787955,
+                     *         1795787970,
+                     *         1795787985,
+                     *         1795788000,
+                     *         1795788015,
+                     *         1795788030,
+                     *         1795788045,
+                     *         1795788060,
+                     *         1795788075,
+                     *         1795788090,
+                     *         1795788105,
+                     *         1795788120,
+                     *         1795788135,
+                     *         1795788150,
+                     *         1795788165,
+                     *         1795788180,
+                     *         1795788195,
+                     *         1795788210,
+                     *         1795788225,
+                     *         1795788240,
+                     *         1795788255,
+                     *         1795788270,
+                     *         1795788285,
+                     *         1795788300,
+                     *         1795788315,
+                     *         1795788330,
+                     *         1795788345,
+                     *         1795788360,
+                     *         1795788375,
+                     *         1795788390,
+                     *         1795788405,
+                     *         1795788420,
+                     *         1795788435,
+                     *         1795788450,
+                     *         1795788465,
+                     *         1795788480,
+                     *         1795788495,
+                     *         1795788510,
+                     *         1795788525,
+                     *         1795788540,
+                     *         1795788555,
+                     *         1795788570,
+                     *         1795788585,
+                     *         1795788600,
+                     *         1795788615,
+                     *         1795788630,
+                     *         1795788645,
+                     *         1795788660,
+                     *         1795788675,
+                     *         1795788690,
+                     *         1795788705,
+                     *         1795788720,
+                     *         1795788735,
+                     *         1795788750,
+                     *         1795788765,
+                     *         1795788780,
+                     *         1795788795,
+                     *         1795788810,
+                     *         1795788825,
+                     *         1795788840,
+                     *         1795788855,
+                     *         1795788870,
+                     *         1795788885,
+                     *         1795788900,
+                     *         1795788915,
+                     *         1795788930,
+                     *         1795788945,
+                     *         1795788960,
+                     *         1795788975,
+                     *         1795788990,
+                     *         1795789005,
+                     *         1795789020,
+                     *         1795789035,
+                     *         1795789050,
+                     *         1795789065,
+                     *         1795789080,
+                     *         1795789095,
+                     *         1795789110,
+                     *         1795789125,
+                     *         1795789140,
+                     *         1795789155,
+                     *         1795789170,
+                     *         1795789185,
+                     *         1795789200,
+                     *         1795789215,
+                     *         1795789230,
+                     *         1795789245,
+                     *         1795789260,
+                     *         1795789275,
+                     *         1795789290,
+                     *         1795789305,
+                     *         1795789320,
+                     *         1795789335,
+                     *         1795789350,
+                     *         1795789365,
+                     *         1795789380,
+                     *         1795789395,
+                     *         1795789410,
+                     *         1795789425,
+                     *         1795789440,
+                     *         1795789455,
+                     *         1795789470,
+                     *         1795789485,
+                     *         1795789500,
+                     *         1795789515,
+                     *         1795789530,
+                     *         1795789545,
+                     *         1795789560,
+                     *         1795789575,
+                     *         1795789590,
+                     *         1795789605,
+                     *         1795789620,
+                     *         1795789635,
+                     *         1795789650,
+                     *         1795789665,
+                     *         1795789680,
+                     *         1795789695,
+                     *         1795789710,
+                     *         1795789725,
+                     *         1795789740,
+                     *         1795789755,
+                     *         1795789770,
+                     *         1795789785,
+                     *         1795789800,
+                     *         1795789815,
+                     *         1795789830,
+                     *         1795789845,
+                     *         1795789860,
+                     *         1795789875
                      *       ],
                      *       "series": []
                      *     }
@@ -12340,14 +12340,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
+                     *           "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:19.798222Z",
+                     *           "created_at": "2026-11-27T14:31:15.581918Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12405,12 +12405,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
+                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.798222Z",
+                     *       "created_at": "2026-11-27T14:31:15.581918Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12489,12 +12489,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
+                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.798222Z",
+                     *       "created_at": "2026-11-27T14:31:15.581918Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12633,14 +12633,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6eff183-296f-4b7e-8d4d-de86ab7cf033",
+                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:19.798222Z",
+                     *       "created_at": "2026-11-27T14:31:15.581918Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12708,12 +12708,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
+                     *           "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T13:34:15.754408Z",
+                     *           "created_at": "2026-11-27T14:31:13.594830Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12728,7 +12728,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T13:34:15.768500Z"
+                     *               "last_transition_time": "2026-11-27T14:31:13.605584Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -12798,12 +12798,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
+                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.754408Z",
+                     *       "created_at": "2026-11-27T14:31:13.594830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12818,7 +12818,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
+                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12874,12 +12874,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
+                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.754408Z",
+                     *       "created_at": "2026-11-27T14:31:13.594830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12894,7 +12894,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
+                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13018,12 +13018,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
+                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.754408Z",
+                     *       "created_at": "2026-11-27T14:31:13.594830Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13038,7 +13038,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T13:34:15.768500Z"
+                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13180,10 +13180,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *             "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T13:34:15Z"
+                     *             "creationTimestamp": "2026-11-27T14:31:13Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13246,7 +13246,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T13:34:20Z"
+                     *                 "lastTransitionTime": "2026-11-27T14:31:15Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13354,10 +13354,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "e5b173bc-b083-4a7c-91f2-b8e69f1e25b0",
+                     *         "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T13:34:15Z"
+                     *         "creationTimestamp": "2026-11-27T14:31:13Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13370,7 +13370,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T13:34:15Z"
+                     *             "lastTransitionTime": "2026-11-27T14:31:13Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13517,10 +13517,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "934c19b2-8861-4dd8-a1d8-8ce30e3f4130",
+                     *         "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T13:34:15Z"
+                     *         "creationTimestamp": "2026-11-27T14:31:13Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13583,7 +13583,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T13:34:20Z"
+                     *             "lastTransitionTime": "2026-11-27T14:31:15Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13737,14 +13737,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
+                     *           "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:18.187251Z",
+                     *           "created_at": "2026-11-27T14:31:15.130265Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -13789,12 +13789,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
+                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:18.187251Z",
+                     *       "created_at": "2026-11-27T14:31:15.130265Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13850,12 +13850,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
+                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:18.187251Z",
+                     *       "created_at": "2026-11-27T14:31:15.130265Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13980,14 +13980,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "02000ae6-15b5-4a9c-9e8f-d42ff89bb330",
+                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:18.187251Z",
+                     *       "created_at": "2026-11-27T14:31:15.130265Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14039,12 +14039,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
+                     *           "uid": "c02046f1-6e85-472e-be75-895596f296a3",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:19.026059Z",
+                     *           "created_at": "2026-11-27T14:31:15.277445Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14091,12 +14091,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
+                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.026059Z",
+                     *       "created_at": "2026-11-27T14:31:15.277445Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14155,12 +14155,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
+                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.026059Z",
+                     *       "created_at": "2026-11-27T14:31:15.277445Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14287,12 +14287,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f2097fb0-d7f8-4778-b3fd-1b9d2d2cee2a",
+                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:19.026059Z",
+                     *       "created_at": "2026-11-27T14:31:15.277445Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14346,7 +14346,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
+                     *           "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14355,7 +14355,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:13.502404Z",
+                     *           "created_at": "2026-11-27T14:31:12.543105Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14397,7 +14397,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
+                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14405,7 +14405,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:13.502404Z",
+                     *       "created_at": "2026-11-27T14:31:12.543105Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14460,7 +14460,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
+                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14468,7 +14468,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:13.502404Z",
+                     *       "created_at": "2026-11-27T14:31:12.543105Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14590,7 +14590,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1a9cac1e-ee0f-4042-98e9-4934675cfa2f",
+                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14599,7 +14599,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:13.502404Z",
+                     *       "created_at": "2026-11-27T14:31:12.543105Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14663,7 +14663,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T13:34:10.451886Z",
+                     *           "updated_at": "2026-11-27T14:31:11.244877Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14734,7 +14734,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T13:34:10.451886Z",
+                     *       "updated_at": "2026-11-27T14:31:11.244877Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -14806,7 +14806,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14845,7 +14845,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14884,7 +14884,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-8b759",
+                     *               "workload": "ai-research/job-train-1a028",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14923,7 +14923,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-8b759",
+                     *               "workload": "ai-research/job-train-1a028",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -14962,7 +14962,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15001,7 +15001,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15105,7 +15105,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T13:34:10.451886Z",
+                     *       "updated_at": "2026-11-27T14:31:11.244877Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15465,7 +15465,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T13:34:23.682836Z"
+                     *           "created_at": "2026-11-27T14:31:16.866217Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15526,7 +15526,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T13:34:23.682836Z"
+                     *       "created_at": "2026-11-27T14:31:16.866217Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15621,7 +15621,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T13:34:23.682836Z"
+                     *       "created_at": "2026-11-27T14:31:16.866217Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15831,7 +15831,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T13:34:27.822812Z"
+                     *           "heartbeat_at": "2026-11-27T14:31:17.386455Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -15860,7 +15860,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T13:34:25.558846Z"
+                     *             "last_seen_at": "2026-11-27T14:31:17.438074Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -15965,12 +15965,12 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-0c53b",
+                     *           "name": "job-train-3626b",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
                      *             "reason": "PendingEvaluation",
-                     *             "message": "Quota and devices for it are free now.",
+                     *             "message": "Quota and devices are free for it.",
                      *             "remedy": "It starts when the workloads ahead of it are admitted.",
                      *             "cluster_queue": "research",
                      *             "strict": false,
@@ -16207,12 +16207,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
+                     *           "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:17.507101Z",
+                     *           "created_at": "2026-11-27T14:31:14.826495Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16258,12 +16258,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
+                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.507101Z",
+                     *       "created_at": "2026-11-27T14:31:14.826495Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16321,12 +16321,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
+                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.507101Z",
+                     *       "created_at": "2026-11-27T14:31:14.826495Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16450,12 +16450,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8fc80691-6faf-4f3f-b87d-13eed9c42bb1",
+                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:17.507101Z",
+                     *       "created_at": "2026-11-27T14:31:14.826495Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16508,14 +16508,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
+                     *           "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:19.402226Z",
+                     *           "created_at": "2026-11-27T14:31:15.424423Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16565,12 +16565,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
+                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.402226Z",
+                     *       "created_at": "2026-11-27T14:31:15.424423Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16634,12 +16634,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
+                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:19.402226Z",
+                     *       "created_at": "2026-11-27T14:31:15.424423Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16769,14 +16769,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0e719543-6eb5-4f47-a419-65785fec4847",
+                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:19.402226Z",
+                     *       "created_at": "2026-11-27T14:31:15.424423Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16869,8 +16869,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T13:34:30.110478Z",
-                     *       "until": "2026-11-27T13:34:30.110478Z",
+                     *       "since": "2026-10-28T14:31:18.899354Z",
+                     *       "until": "2026-11-27T14:31:18.899354Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -16932,28 +16932,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.055,
-                     *           0.258,
-                     *           0.352,
+                     *           0.026,
+                     *           0.109,
+                     *           0.149,
                      *           1,
                      *           0,
-                     *           0.66,
+                     *           0.224,
                      *           0,
                      *           2,
-                     *           0.002
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.055,
-                     *         "wait_p90_seconds": 0.258,
-                     *         "wait_max_seconds": 0.352,
+                     *         "wait_p50_seconds": 0.026,
+                     *         "wait_p90_seconds": 0.109,
+                     *         "wait_max_seconds": 0.149,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.66,
+                     *         "run_mean_seconds": 0.224,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.002
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17007,14 +17007,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
+                     *           "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:15.420713Z",
+                     *           "created_at": "2026-11-27T14:31:13.390035Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17097,12 +17097,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
+                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.420713Z",
+                     *       "created_at": "2026-11-27T14:31:13.390035Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17198,12 +17198,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
+                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.420713Z",
+                     *       "created_at": "2026-11-27T14:31:13.390035Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17273,15 +17273,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
+                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T13:34:15.420713Z",
-                     *       "deletion_requested_at": "2026-11-27T13:34:32.793918Z",
+                     *       "created_at": "2026-11-27T14:31:13.390035Z",
+                     *       "deletion_requested_at": "2026-11-27T14:31:19.941905Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17388,14 +17388,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2dd07ef1-b648-4ac2-9a69-cfbfd697cd57",
+                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:15.420713Z",
+                     *       "created_at": "2026-11-27T14:31:13.390035Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17487,14 +17487,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
+                     *           "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:20.246172Z",
+                     *           "created_at": "2026-11-27T14:31:15.742609Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17544,12 +17544,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
+                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:20.246172Z",
+                     *       "created_at": "2026-11-27T14:31:15.742609Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17613,12 +17613,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
+                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:20.246172Z",
+                     *       "created_at": "2026-11-27T14:31:15.742609Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17749,14 +17749,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "09e81aa6-00c8-4292-a73e-f7408f172d7e",
+                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:20.246172Z",
+                     *       "created_at": "2026-11-27T14:31:15.742609Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17812,12 +17812,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "9f266b02-12e3-4ab1-bc56-4ce7e82a41a4",
+                     *           "uid": "049b1730-2006-4b1d-af65-2695f749d289",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T13:34:10.486142Z",
+                     *           "created_at": "2026-11-27T14:31:11.293664Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -17931,12 +17931,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2eb58a45-5bc0-4e1a-ba90-555f2cff14bc",
+                     *       "uid": "4ab65b94-eadb-4661-be92-551a43c20d51",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:16.429699Z",
+                     *       "created_at": "2026-11-27T14:31:13.817774Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18062,12 +18062,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2eb58a45-5bc0-4e1a-ba90-555f2cff14bc",
+                     *       "uid": "4ab65b94-eadb-4661-be92-551a43c20d51",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:16.429699Z",
+                     *       "created_at": "2026-11-27T14:31:13.817774Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18122,14 +18122,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
+                     *           "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:17.862113Z",
+                     *           "created_at": "2026-11-27T14:31:14.980017Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18176,12 +18176,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
+                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.862113Z",
+                     *       "created_at": "2026-11-27T14:31:14.980017Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18242,12 +18242,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
+                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.862113Z",
+                     *       "created_at": "2026-11-27T14:31:14.980017Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18374,14 +18374,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06f3757c-580f-4d74-b66e-03078b8356e6",
+                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:17.862113Z",
+                     *       "created_at": "2026-11-27T14:31:14.980017Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18441,7 +18441,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T13:34:23.449606Z"
+                     *           "updated_at": "2026-11-27T14:31:16.810874Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18494,7 +18494,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T13:34:23.449606Z"
+                     *       "updated_at": "2026-11-27T14:31:16.810874Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18539,7 +18539,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T13:34:23.449606Z"
+                     *       "updated_at": "2026-11-27T14:31:16.810874Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18626,7 +18626,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T13:34:23.570512Z"
+                     *       "updated_at": "2026-11-27T14:31:16.834955Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18676,8 +18676,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T13:34:27.716004Z",
-                     *           "duration_seconds": 0.008213395998609485,
+                     *           "started_at": "2026-11-27T14:31:18.079824Z",
+                     *           "duration_seconds": 0.0019481780000205617,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -18811,7 +18811,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T13:34:16.698131Z"
+                     *       "created_at": "2026-11-27T14:31:14.003469Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -18886,10 +18886,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "d9b32397-040c-4634-9504-09889ad326de",
+                     *           "id": "2a2302e7-bd7b-477e-9c98-1c5a6aa99342",
                      *           "name": "nightly",
-                     *           "created": "2026-11-27T13:34:16.742248Z",
-                     *           "expiry": "2027-02-25T13:34:16.741785Z",
+                     *           "created": "2026-11-27T14:31:14.026891Z",
+                     *           "expiry": "2027-02-25T14:31:14.026487Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -18944,10 +18944,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d9b32397-040c-4634-9504-09889ad326de",
+                     *       "id": "2a2302e7-bd7b-477e-9c98-1c5a6aa99342",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T13:34:16.741785Z",
+                     *       "expiry": "2027-02-25T14:31:14.026487Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19075,7 +19075,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T13:34:29.547519Z",
+                     *       "since": "2026-11-26T14:31:18.743782Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19200,9 +19200,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": null,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T13:34:25.608275Z",
-                     *           "started_at": "2026-11-27T13:34:25.630046Z",
-                     *           "ended_at": "2026-11-27T13:34:25.688059Z"
+                     *           "created_at": "2026-11-27T14:31:17.454870Z",
+                     *           "started_at": "2026-11-27T14:31:17.460448Z",
+                     *           "ended_at": "2026-11-27T14:31:17.479005Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19268,7 +19268,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T13:34:25.608275Z",
+                     *       "created_at": "2026-11-27T14:31:17.454870Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "remedies": null
@@ -19322,9 +19322,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T13:34:25.608275Z",
-                     *       "started_at": "2026-11-27T13:34:25.630046Z",
-                     *       "ended_at": "2026-11-27T13:34:25.688059Z",
+                     *       "created_at": "2026-11-27T14:31:17.454870Z",
+                     *       "started_at": "2026-11-27T14:31:17.460448Z",
+                     *       "ended_at": "2026-11-27T14:31:17.479005Z",
                      *       "remedies": {
                      *         "state": "HoldsQuota",
                      *         "trials": 0,
@@ -19408,14 +19408,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
+                     *           "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:17.307786Z",
+                     *           "created_at": "2026-11-27T14:31:14.674007Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19461,12 +19461,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
+                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.307786Z",
+                     *       "created_at": "2026-11-27T14:31:14.674007Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19526,12 +19526,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
+                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:17.307786Z",
+                     *       "created_at": "2026-11-27T14:31:14.674007Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19657,14 +19657,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3cdf9437-e581-4164-8ef6-79564c4d691f",
+                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:17.307786Z",
+                     *       "created_at": "2026-11-27T14:31:14.674007Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19723,7 +19723,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T13:34:10.482058Z"
+                     *           "created_at": "2026-11-27T14:31:11.288073Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19774,7 +19774,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T13:34:16.206659Z"
+                     *       "created_at": "2026-11-27T14:31:13.744344Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19817,7 +19817,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T13:34:16.206659Z"
+                     *       "created_at": "2026-11-27T14:31:13.744344Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19869,7 +19869,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T13:34:16.206659Z"
+                     *       "created_at": "2026-11-27T14:31:13.744344Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19914,10 +19914,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "d721bf7a-1d32-4314-a671-2245bfe8eb2e",
+                     *           "id": "3a02ef25-1735-43bc-9af3-43205a817432",
                      *           "name": "laptop",
-                     *           "created": "2026-11-27T13:34:16.619243Z",
-                     *           "expiry": "2027-02-25T13:34:16.618927Z",
+                     *           "created": "2026-11-27T14:31:13.924337Z",
+                     *           "expiry": "2027-02-25T14:31:13.923971Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -19997,12 +19997,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
+                     *           "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T13:34:15.878251Z",
+                     *           "created_at": "2026-11-27T14:31:13.653253Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20046,12 +20046,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
+                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:15.878251Z",
+                     *       "created_at": "2026-11-27T14:31:13.653253Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20107,12 +20107,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
+                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T13:34:15.878251Z",
+                     *       "created_at": "2026-11-27T14:31:13.653253Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20234,12 +20234,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4dcef51a-a34b-4c7e-87d1-de605cbb983c",
+                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T13:34:15.878251Z",
+                     *       "created_at": "2026-11-27T14:31:13.653253Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20355,7 +20355,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "0e0e65f8-e737-49cd-b51f-5b8438a59614",
+                     *           "uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20364,10 +20364,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T13:34:27.675388Z",
+                     *           "created_at": "2026-11-27T14:31:18.055489Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T13:34:27.675388Z",
-                     *           "quota_reserved_at": "2026-11-27T13:34:27.716004Z",
+                     *           "queued_at": "2026-11-27T14:31:18.055489Z",
+                     *           "quota_reserved_at": "2026-11-27T14:31:18.079824Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20379,6 +20379,7 @@ export interface operations {
                      *           "cluster_queue": "research",
                      *           "priority_class": "",
                      *           "cluster": "default",
+                     *           "variant_of": "",
                      *           "owner": null,
                      *           "pod_sets": [
                      *             {
@@ -20480,7 +20481,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
+                     *           "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20533,7 +20534,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
+                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20542,11 +20543,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T13:34:24.871503Z",
+                     *       "created_at": "2026-11-27T14:31:17.247401Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
-                     *       "admitted_at": "2026-11-27T13:34:25.524447Z",
+                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "admitted_at": "2026-11-27T14:31:17.426188Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20561,14 +20562,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T13:34:25.524447Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.426188Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20577,10 +20578,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1080.1080.2154",
+                     *       "resource_version": "1087.1087.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -20618,7 +20620,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20640,7 +20642,8 @@ export interface operations {
                      *           "uuid": "GPU-5",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -20688,7 +20691,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "0e0e65f8-e737-49cd-b51f-5b8438a59614",
+                     *       "uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -20697,10 +20700,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:27.675388Z",
+                     *       "created_at": "2026-11-27T14:31:18.055489Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T13:34:27.675388Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:27.716004Z",
+                     *       "queued_at": "2026-11-27T14:31:18.055489Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:18.079824Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20716,14 +20719,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
+                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
+                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20731,11 +20734,12 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T13:34:30.730685Z",
-                     *       "resource_version": "1120.1100.2200",
+                     *       "deletion_requested_at": "2026-11-27T14:31:19.066240Z",
+                     *       "resource_version": "1115.1107.2214",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -20773,7 +20777,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:27.716004Z"
+                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20783,7 +20787,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-6",
+                     *           "uuid": "GPU-2",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -20792,10 +20796,11 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-5",
+                     *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -20856,7 +20861,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
+                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20865,10 +20870,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:24.871503Z",
+                     *       "created_at": "2026-11-27T14:31:17.247401Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20884,14 +20889,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20900,10 +20905,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1079.1077.2154",
+                     *       "resource_version": "1086.1084.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -20941,7 +20947,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20963,7 +20969,8 @@ export interface operations {
                      *           "uuid": "GPU-5",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -21006,7 +21013,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
+                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21015,10 +21022,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:24.966708Z",
+                     *       "created_at": "2026-11-27T14:31:17.289628Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21034,14 +21041,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21049,11 +21056,12 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T13:34:27.541731Z",
-                     *       "resource_version": "1097.1077.2154",
+                     *       "deletion_requested_at": "2026-11-27T14:31:18.004406Z",
+                     *       "resource_version": "1104.1084.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -21091,7 +21099,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21113,7 +21121,8 @@ export interface operations {
                      *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -21164,7 +21173,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-27T13:34:25.524447Z",
+                     *           "at": "2026-11-27T14:31:17.426188Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
                      *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
@@ -21229,7 +21238,7 @@ export interface operations {
                      *         "at": null,
                      *         "seconds": null,
                      *         "reason": "HoldsQuota",
-                     *         "basis": "It does not wait.",
+                     *         "basis": "The workload is not waiting.",
                      *         "window_seconds": 3600,
                      *         "admitted": null,
                      *         "overtaken_by": null,
@@ -21275,7 +21284,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
+                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21284,10 +21293,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:24.966708Z",
+                     *       "created_at": "2026-11-27T14:31:17.289628Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21303,14 +21312,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21319,10 +21328,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1090.1077.2154",
+                     *       "resource_version": "1097.1084.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -21360,7 +21370,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21382,7 +21392,8 @@ export interface operations {
                      *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -21576,7 +21587,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
+                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21585,10 +21596,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:24.966708Z",
+                     *       "created_at": "2026-11-27T14:31:17.289628Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21604,14 +21615,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21620,10 +21631,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1085.1077.2154",
+                     *       "resource_version": "1092.1084.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -21661,7 +21673,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21683,7 +21695,8 @@ export interface operations {
                      *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -21726,7 +21739,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "40afa2ed-fd1a-48ce-a3d0-98b408d1110d",
+                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21735,10 +21748,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T13:34:24.966708Z",
+                     *       "created_at": "2026-11-27T14:31:17.289628Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T13:34:24.966708Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
+                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21754,14 +21767,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21770,10 +21783,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1092.1077.2154",
+                     *       "resource_version": "1099.1084.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -21811,7 +21825,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21833,7 +21847,8 @@ export interface operations {
                      *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
@@ -21876,7 +21891,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "2209d170-e4af-4058-ad24-62a3358ba3f1",
+                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21885,11 +21900,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T13:34:24.871503Z",
+                     *       "created_at": "2026-11-27T14:31:17.247401Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T13:34:24.871503Z",
-                     *       "quota_reserved_at": "2026-11-27T13:34:25.036201Z",
-                     *       "admitted_at": "2026-11-27T13:34:25.524447Z",
+                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
+                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "admitted_at": "2026-11-27T14:31:17.426188Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21904,14 +21919,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T13:34:25.036201Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T13:34:25.524447Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.426188Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21920,10 +21935,11 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1087.1080.2154",
+                     *       "resource_version": "1094.1087.2168",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
+                     *       "variant_of": "",
                      *       "owner": null,
                      *       "pod_sets": [
                      *         {
@@ -21961,7 +21977,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T13:34:25.446808Z"
+                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21983,7 +21999,8 @@ export interface operations {
                      *           "uuid": "GPU-5",
                      *           "node": "gpu-1"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "variants": []
                      *     }
                      */
                     "application/json": components["schemas"]["WorkloadDetail"];
