@@ -69,7 +69,7 @@ def namespace_of(given: str) -> str:
 
 
 def noun_of(word: str) -> Noun:
-    """The kind that a word means; a usage error for one that is not known."""
+    """The kind with this name, plural or short name. Raises a usage error for an unknown one."""
     noun = noun_named(word)
     if noun is None:
         raise typer.BadParameter(f'unsupported kind "{word}". `kueueweb api-resources` lists the kinds')
