@@ -28,7 +28,7 @@ def test_a_process_waits_for_its_tables_and_says_for_which(caplog: pytest.LogCap
         if missing_migrations():
             MigrationRecorder(connection).record_applied(*last)
     assert len(pauses) == 2
-    assert f"history.{last[1]} the first: waiting for manage.py migrate" in caplog.text
+    assert f"the first is history.{last[1]}: waiting for manage.py migrate" in caplog.text
 
 
 def test_a_process_starts_at_once_where_all_tables_are_there() -> None:

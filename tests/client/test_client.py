@@ -123,7 +123,7 @@ def test_a_lost_watch_goes_on_where_it_was_and_says_so(failing: str, caplog: pyt
         assert [state["status"] for state in client.watch("team", "w")] == ["Pending", "Finished"]
     assert Failing.asked == ["watch=true", *["watch=true&resource_version=1"] * 3]
     told = [record.getMessage() for record in caplog.records if record.name == "kueueweb_client"]
-    assert [message.partition(":")[0] for message in told] == ["asking again in 1 s"] * 2
+    assert [message.partition(":")[0] for message in told] == ["retrying in 1 s"] * 2
     assert told[1].endswith("LimitReached: full\n  Try again in 0 s.")
 
 
@@ -136,7 +136,7 @@ def test_a_lost_wait_goes_on_and_says_so(failing: str, caplog: pytest.LogCapture
     assert found is not None
     assert found["status"] == "Finished"
     assert Failing.asked == ["", *["resource_version=1&timeout_seconds=25"] * 3]
-    assert "asking again in 1 s" in caplog.text
+    assert "retrying in 1 s" in caplog.text
 
 
 def test_the_asynchronous_client_does_the_same(client: Client, server: str) -> None:

@@ -205,7 +205,7 @@ def test_a_dry_run_names_everything_and_writes_nothing(kueue: KueueCluster, caps
     call_command("handover", dry_run=True)
     said = capsys.readouterr().out
     assert "Running jobs, not touched: 2" in said
-    assert "It would be refused" not in said
+    assert "would be refused" not in said
     assert kueue.server.guard.refused == []
     assert Cluster.objects.get().mode == "schedule"
 

@@ -137,6 +137,6 @@ def test_a_certificate_that_is_missing_foreign_or_good_is_told_apart(
 
     assert judged().message == "no certificate is registered"
     store(renewed(None, ["127.0.0.1"], START).certificate)
-    assert "do not belong together" in judged().message
+    assert "do not match" in judged().message
     store(webhook.certificates.certificate)
     assert judged().status == "ok"

@@ -237,7 +237,7 @@ def test_there_and_back_with_the_real_kueue(both: Both, capsys: pytest.CaptureFi
 
         # 4. Back: that Kueue leads within seconds, and decides; what runs is as it was.
         call_command("handover", dry_run=True)
-        assert "It would be refused" not in capsys.readouterr().out
+        assert "would be refused" not in capsys.readouterr().out
         call_command("handover", wait=120)
         assert "Jobs and pods that have changed since: 0" in capsys.readouterr().out
         both.until("Kueue leads", lambda: both.holder() not in ("", identity()))

@@ -67,7 +67,7 @@ def test_in_the_admin(cluster: Cluster) -> None:
         assert "is in mode observe" in site.get(f"/admin/{address}/change/").content.decode()
     assert site.post(f"/admin/gpus/node/{node.pk}/change/", {"cordoned": "on"}).status_code == 403
     edited = site.post(f"/admin/queues/clusterqueue/{queue.pk}/change/", {"stop_policy": "Hold"})
-    assert "changed in the cluster only" in edited.content.decode()
+    assert "objects are read-only here" in edited.content.decode()
     assert site.post(f"/admin/queues/clusterqueue/{queue.pk}/delete/", {"post": "yes"}).status_code == 403
     added = site.post("/admin/queues/resourceflavor/add/", {"cluster": cluster.pk, "name": "x"})
     assert "is in mode observe" in added.content.decode()

@@ -54,8 +54,8 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "says"),
     [
-        ("SECRET_KEY", "change-me", "SECRET_KEY is a placeholder, or easy to guess"),
-        ("SECRET_KEY", "x" * 50, "SECRET_KEY is a placeholder, or easy to guess"),
+        ("SECRET_KEY", "change-me", "SECRET_KEY is a placeholder or easy to guess"),
+        ("SECRET_KEY", "x" * 50, "SECRET_KEY is a placeholder or easy to guess"),
         ("ADMISSION_CHECK_SIGNING_KEY", "short", "ADMISSION_CHECK_SIGNING_KEY is a placeholder"),
         ("DATABASE_URL", "postgresql://kueueweb:change-me@postgres:5432/kueueweb", "The password in DATABASE_URL"),
         ("REDIS_URL", "redis://:change-me@redis:6379/0", "The password in REDIS_URL is a placeholder"),
@@ -69,9 +69,9 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
         ("OIDC_CLIENT_SECRET", "change-me", "OIDC_CLIENT_SECRET is a placeholder"),
         ("OIDC_GROUP_ROLES", "ops=admin", "OIDC_ISSUER is not"),
         ("LOCAL_LOGIN", "false", "no user could log in"),
-        ("WEBHOOK_TRUSTED_USERS", "system:masters", "accounts of ours, such as"),
-        ("WEBHOOK_TRUSTED_USERS", "kueueweb,system:serviceaccount:kueueweb:*", "accounts of ours, such as"),
-        ("WEBHOOK_TRUSTED_USERS", "system:serviceaccount:kube-system:job-controller", "accounts of ours, such as"),
+        ("WEBHOOK_TRUSTED_USERS", "system:masters", "service accounts of kueueweb, such as"),
+        ("WEBHOOK_TRUSTED_USERS", "kueueweb,system:serviceaccount:kueueweb:*", "service accounts of kueueweb, such as"),
+        ("WEBHOOK_TRUSTED_USERS", "system:serviceaccount:kube-system:job-controller", "service accounts of kueueweb, such as"),
     ],
 )
 def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, says: str) -> None:

@@ -105,7 +105,7 @@ def test_a_gate_acts_or_is_refused(apply: Apply, cluster: Cluster, name: str, va
         word = "on" if GATES[name].standing is Standing.ALWAYS_ON else "off"
         assert (error.path, error.rule.rpartition(": ")[2]) == (
             f"featureGates.{name}",
-            f"what it switches is always {word} here",
+            f"the feature is always {word} here",
         )
 
 

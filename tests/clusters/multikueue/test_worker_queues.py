@@ -32,7 +32,7 @@ def test_queues_are_read_as_the_worker_has_them() -> None:
 @pytest.mark.parametrize("queue", [cluster_queue("a", "much"), cluster_queue("a", "-1"), {"metadata": {}}, {}])
 def test_queues_that_no_kueue_has_are_a_refusal(queue: dict[str, Any]) -> None:
     found = read_queues([local_queue("local", "a")], [queue])
-    assert "is not as Kueue has it" in found.refusal
+    assert "does not have Kueue's format" in found.refusal
     assert judge([GROUP], {"team/local"}, {"east": found}).quotas is None
 
 

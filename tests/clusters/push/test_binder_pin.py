@@ -74,7 +74,7 @@ def test_a_pod_that_hamis_webhook_has_not_seen_stays_at_its_gate(
 ) -> None:
     submit(pinned, "one", gpu_job("one", run_seconds=1000))
     assert pod_of(pinned, "one")["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
-    assert "HAMi's webhook has not given it to HAMi's scheduler" in caplog.text
+    assert "HAMi's webhook has not assigned the pod to HAMi's scheduler" in caplog.text
 
 
 def test_a_pod_that_was_made_for_us_is_bound_by_us(system: System) -> None:

@@ -155,7 +155,7 @@ def test_not_for_those_without_a_role(nobody: SchemaClient, cluster: Cluster) ->
         ({"metric": "pendng"}, "metric", "Unsupported value 'pendng'"),
         ({"metric": "pending", "scope": "galaxy"}, "scope", "galaxy"),
         ({"metric": "pending", "step": 20}, "step", "not a multiple of 15"),
-        ({"metric": "pending", "step": 15, "since": _minutes_ago(60 * 48)}, "step", "Ask for 300 or more"),
+        ({"metric": "pending", "step": 15, "since": _minutes_ago(60 * 48)}, "step", "Request 300 or more"),
         ({"metric": "pending", "step": 300, "since": _minutes_ago(60 * 24 * 10)}, "step", "more than 1500 steps"),
         ({"metric": "pending", "since": "2100-01-01T00:00:00Z"}, "since", "is not before"),
         ({"metric": "pending", "since": "2001-01-01T00:00:00Z"}, "since", "more than 400 days ago"),

@@ -23,7 +23,7 @@ OPERATIONS = [(path, method) for path, found in DOCUMENT["paths"].items() for me
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_what_an_address_knows_is_what_the_document_says(path: str, method: str) -> None:
-    typed = path.replace("{token_id}", str(UUID(int=0))).replace("{rule_id}", "1")
+    typed = path.replace("{token_id}", str(UUID(int=0))).replace("{rule_id}", "1").replace("{question_id}", "1")
     view = resolve(re.sub(r"\{\w+\}", "x", typed)).func
     described = DOCUMENT["paths"][path][method].get("parameters", [])
     names = frozenset(parameter["name"] for parameter in described if parameter["in"] == "query")

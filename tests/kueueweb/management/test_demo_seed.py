@@ -61,7 +61,7 @@ def test_a_password_that_was_changed_stays_so() -> None:
 
 def test_a_database_of_a_real_cluster_is_left_alone() -> None:
     Cluster.objects.create(name="default")
-    with pytest.raises(CommandError, match="not a demo's"):
+    with pytest.raises(CommandError, match="does not belong to a demo"):
         call_command("demo_seed")
     assert not User.objects.exists()
 

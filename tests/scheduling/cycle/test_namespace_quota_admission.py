@@ -110,7 +110,7 @@ def test_equal_workloads_of_the_namespace_wait_together() -> None:
         builder.pending(f"w{number}", "q", [gpus()], at=float(number))
     (result,) = [result for result in settled(builder.world) if result.outcomes]
     assert set(outcomes(result)) == {"w0", "w1", "w2"}
-    assert messages(result)["w2"].endswith("an equal workload was refused in this cycle")
+    assert messages(result)["w2"].endswith("an equivalent workload was refused in this cycle")
     builder.world.delete_resource_quota("team/gpus")
     assert admitted(builder) == ["w0", "w1", "w2"]
 
