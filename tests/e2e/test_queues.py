@@ -128,7 +128,7 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     expect(dialog.get_by_role("button", name="Save")).to_be_enabled()
     admin.apply(MADE)
     dialog.get_by_role("button", name="Save").click()
-    alert = dialog.get_by_role("alert").filter(has_text="The object has changed meanwhile")
+    alert = dialog.get_by_role("alert").filter(has_text="The object has changed in the meantime")
     expect(alert).to_contain_text("modified by admin")
     expect(alert.get_by_role("row", name="Stop policy none Hold")).to_be_visible()
     dialog.get_by_role("button", name="Save").click()

@@ -38,7 +38,7 @@ describe("the login page", () => {
 
   it("says why the provider's login failed", async () => {
     await render({ password: true, provider: PROVIDER }, "Deactivated");
-    expect(screen.getByRole("alert").textContent).toContain("switched off here");
+    expect(screen.getByRole("alert").textContent).toContain("disabled");
   });
 
   it("shows no text that an address brings", () => {
