@@ -114,7 +114,7 @@ def test_a_cohort_and_a_local_queue_have_pages(page: Page, log_in: Callable[[str
     page.get_by_role("main").get_by_role("link", name="research", exact=True).click()
     page.get_by_role("main").get_by_role("link", name="research-queue", exact=True).click()
     expect(page.get_by_role("heading", name="ai-research/research-queue", level=1)).to_be_visible()
-    expect(page.get_by_role("main")).to_contain_text("leads to research")
+    expect(page.get_by_role("main")).to_contain_text("submits to research")
 
 
 def test_charts_begin_with_what_the_server_kept(page: Page, log_in: Callable[[str], None]) -> None:

@@ -52,7 +52,7 @@ def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str]
     page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("4")
     expect(page.get_by_role("status").filter(has_text="1 workload would start")).to_contain_text(name)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("ClusterQueue small: the scheduler follows.")).to_be_visible()
+    expect(page.get_by_text("ClusterQueue small: the scheduler uses it now.")).to_be_visible()
 
     page.goto(f"/workloads/ai-research/{name}")
     expect(main).to_contain_text("PodsReady")
@@ -120,7 +120,7 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     manifest.fill(manifest.input_value().replace('nominalQuota: "0"', 'nominalQuota: "3"'))  # the text, and
     expect(dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")).to_have_value("3")  # the form follows
     dialog.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler follows.")).to_be_visible()
+    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler uses it now.")).to_be_visible()
 
     page.goto("/queues/from-the-page")
     page.get_by_role("button", name="Edit", exact=True).click()
@@ -132,7 +132,7 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     expect(alert).to_contain_text("modified by admin")
     expect(alert.get_by_role("row", name="Stop policy none Hold")).to_be_visible()
     dialog.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler follows.")).to_be_visible()
+    expect(page.get_by_text("ClusterQueue from-the-page: the scheduler uses it now.")).to_be_visible()
     kept = admin.get("cluster-queues/from-the-page/")
     assert kept["stop_policy"] == "Hold"
     assert kept["resource_groups"][0]["flavors"][0]["resources"][0]["nominal_quota"] == "5"
