@@ -31,7 +31,7 @@ def test_its_figures_are_those_of_the_recordings() -> None:
     for text, count in (
         ("all of {} recorded scenarios", recorded("kueue")),
         ("{} single cycles", recorded("tables")),
-        ("{} lives of workloads", recorded("lifecycle")),
+        ("{} workload life cycles", recorded("lifecycle")),
         ("Kueue's " + str(len(KINDS)) + ": all of {} recorded cases", recorded("jobs")),
         ("13 vendors: all of {} recorded cases", recorded("hami", "hami-vendors")),
     ):

@@ -20,7 +20,11 @@ _RBAC = _ROOT / "deploy/kubernetes/rbac.yaml"
 _KNOWN_ELSEWHERE = {
     "clusters/api/pod_views.py": {"Pod"},  # what the address is of
     "clusters/client.py": {"Pod"},  # pods are bound, whatever made them
-    "clusters/manifests/foreign_kinds.py": {"CronJob", "Job"},  # what to write instead of a kind that is not taken
+    "clusters/jobs/volcano/job_pods.py": {"Pod"},  # the pods that Volcano's controller would make
+    "clusters/manifests/foreign_kinds.py": {"CronJob"},  # what to write instead of a kind that is not taken
+    "clusters/manifests/translation/translations.py": {"Job", "Pod"},  # what Volcano's objects are stored as
+    "clusters/manifests/translation/volcano_job_objects.py": {"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob"},
+    "kueueweb/policies/volcano_jobs.py": {"Job"},  # Volcano's own kind
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
     "clusters/push/claims.py": {"Pod"},  # who owns a claim
     "clusters/sync/references.py": {"Pod"},

@@ -155,7 +155,7 @@ def test_what_the_webhook_denies_pods_with_devices(spec: dict[str, Any], resourc
 def test_a_problem_names_the_container_the_resource_the_value_and_the_rule() -> None:
     (problem,) = requested({"gpu": 1, "gpumem": "4000Mi"}).problems
     assert str(problem) == (
-        "Container c0: nvidia.com/gpumem is 4000Mi: memory is a plain number of MiB, without a suffix such as Mi."
+        "Container c0: nvidia.com/gpumem is 4000Mi: memory must be a plain number of MiB, without a suffix such as Mi."
     )
 
 

@@ -252,7 +252,7 @@ class TestNodes:
         one = rules(claim_template("one", request(1), constraints=constraint))
         assert charge(one, pod_spec("one")).not_placeable == ""
         network = ClaimRules(objects(driver_class(), claim_template("gpu"), resource_slice("")), MAPPED)
-        assert "not bound to one node" in charge(network, pod_spec("gpu")).not_placeable
+        assert "not bound to a single node" in charge(network, pod_spec("gpu")).not_placeable
 
 
 @pytest.mark.parametrize("kind", ["ResourceSlice", "ResourceClaimTemplate", "ResourceClaim"])
