@@ -1,13 +1,13 @@
-"""Live jobs, as the controller's pass sees them: rows as objects, and the changes of a pass.
+"""Jobs of a cluster that lives, as the controller's pass sees them: rows as objects, and what a pass changed of them.
 
-The pass runs over a store with one job and its workloads. The watcher stores its changes of the workloads in their
-rows, and the push writes its changes of the job into the cluster.
+The pass runs over a store that holds one job and its workloads. The watcher stores what it wrote of the workloads in
+their rows, and the push writes into the cluster what it wrote of the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from accounts.services.object_status import server_metadata
@@ -51,7 +51,7 @@ _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
 
 Place = Callable[[str, Sequence[PodSetInfo]], None]
-"""Adds kueueweb's nodes and labels to the additions of an admission to pods; gets the workload's name."""
+"""Adds what we chose, nodes and our labels, to what an admission adds to pods; given the workload's name."""
 
 
 @dataclass(slots=True)
@@ -83,15 +83,11 @@ class Changes:
     waits: bool = False
     failure: str = ""
 
-    def __bool__(self) -> bool:
-        """Whether there is any."""
-        return any(getattr(self, each.name) for each in fields(self))
-
 
 class LiveJob(ManagedJob):
-    """A live job whose pods get nodes and devices from kueueweb.
+    """A job of a cluster that lives, whose pods get nodes and devices from us.
 
-    For a submitted job, the row defines it, and its workloads are changed together with it.
+    The job of a row that was submitted here is what its row says, and its workloads are changed together with it.
     """
 
     submitted_here = False
@@ -109,7 +105,7 @@ class LiveJob(ManagedJob):
         return False
 
     def is_suspended(self) -> bool:
-        # A workload is not fully stopped while the templates still name it as the one they were started for.
+        # One whose templates still say for which workload it was started is not stopped altogether.
         return super().is_suspended() and not was_started(self.object)
 
     def is_equivalent(self, workload: JsonObject) -> bool:
@@ -123,7 +119,7 @@ class LiveJob(ManagedJob):
         return self._has_admitted_size(workload) if self.submitted_here else super().is_equivalent(workload)
 
     def _has_admitted_size(self, workload: JsonObject) -> bool:
-        """Whether a running job has no more pods than were admitted."""
+        """Whether a job that runs has no more pods than were admitted."""
         running = self._running_pod_sets(workload)
         if running is None or self.is_suspended():
             return True
@@ -140,11 +136,10 @@ class LiveJob(ManagedJob):
         if self._runs_elsewhere(workload):
             return True
         found = {*values_of(self.object.get("spec"), WORKLOAD_UID_LABEL)}
-        # Kueue may have started it, in a version that does not write the workload's name into the template.
-        if not found:
+        if not found:  # a Kueue may have started it, of a version that names no workload in the template
             named = {*values_of(self.object.get("spec"), keys.WORKLOAD)}
             return named == {name_of(workload)} if named else name_of(workload) not in self.placed
-        # A resized job keeps running under the next slice of its workload.
+        # A job that is resized runs on under the next slice of its workload.
         return is_elastic(self.object) or found == {uid_of(workload)}
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
@@ -175,9 +170,9 @@ def look_at(
     context: JobContext,
     place: Place | None = None,
 ) -> Changes:
-    """One pass over a job and the rows of its workloads, including a prebuilt one that it names.
+    """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them.
 
-    A job that runs as a part of another one has that job's workloads.
+    The workloads of a job that runs as a part of another one are those of that one.
     """
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
@@ -193,7 +188,7 @@ def look_at(
     changes = _changes(before, store.list("Workload"))
     if row is not None and not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
-    # A submitted elastic job changes its size once the slice of that size is admitted.
+    # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
     waits = any(each.status not in (WorkloadStatus.ADMITTED, WorkloadStatus.FINISHED) for each in workloads)
     if _written(shown if waits else job) != _written(live.object):
         changes.job = live.object
@@ -257,7 +252,7 @@ def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObj
 
 
 def was_started(job: Mapping[str, Any]) -> bool:
-    """Whether all templates of the job name the workload that it was started for."""
+    """Whether the job says, wherever its kind has templates, which workload it was started for."""
     return any(True for _ in values_of(job.get("spec"), WORKLOAD_UID_LABEL))
 
 
@@ -315,7 +310,7 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
     shown = write_workload(workload_spec(row))
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
-    if row.job is not None and row.job.kind in JOB_KINDS:  # a group of pods has no object of its own
+    if row.job is not None and row.job.kind in JOB_KINDS:  # no object stands for a group of pods
         controls = not JOB_KINDS[row.job.kind].groups_pods
         metadata["ownerReferences"] = [owner_reference(_owner(row.job, job), controller=controls)]
     shown["status"] = {**workload_status(row), "conditions": [dict(each) for each in row.conditions]}
@@ -388,9 +383,7 @@ def _reclaimable(workload: JsonObject) -> dict[str, int]:
 
 
 def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
-    """The row's spec with the object's changes; `read` reads the job's pods again, if more than their number
-    differs.
-    """
+    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
     spec = obj["spec"]
     reference = spec.get("priorityClassRef") or {}
     gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")

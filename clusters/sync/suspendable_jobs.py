@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -25,20 +24,13 @@ from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import (
-    annotations_of,
-    controller_of,
-    copied,
-    is_being_deleted,
-    name_of,
-    uid_of,
-)
+from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import Changes, changed_spec, look_at
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.jobs.whole_objects import difference
-from clusters.sync.jobs import JobSync, key_of, keys_of
+from clusters.sync.jobs import JobSync, key_of
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
@@ -62,42 +54,21 @@ _MAX_ROUNDS: Final = 5
 _FIRST_WAIT_SECONDS: Final = 1.0
 _MAX_WAIT_SECONDS: Final = 60.0
 _SIZES: Final = ("count", "minCount")
-_LISTS: Final = 10
-"""With each list, one unchanged job of so many is looked at: an object that it refers to may have changed."""
-_ROWS: Final = """
-    SELECT job.uid::text, concat_ws(' ', job.xmin, string_agg(concat_ws(' ', workload.id, workload.xmin, (
-        SELECT string_agg(concat_ws(' ', id, xmin), ' ' ORDER BY id) FROM queues_podset WHERE workload_id = workload.id
-    )), ' ' ORDER BY workload.id))
-    FROM queues_job AS job LEFT JOIN queues_workload AS workload ON workload.job_id = job.id
-    WHERE job.cluster_id = %s AND job.uid = ANY(%s::uuid[])
-    GROUP BY job.id
-"""
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job that must be tried again: its workload's name is not free yet, or an object that it names does not
-    exist.
-    """
+    """A job that is to be looked at again: its workload's name is not free yet, or an object that it names is not
+    there."""
 
     job: JsonObject
     due: float
 
 
-@dataclass(slots=True)
-class _Pass:
-    """The last pass over a job: the version of the job, that of its rows if the pass changed nothing, and how many
-    lists may pass by before the job is looked at although it has not changed."""
-
-    version: str
-    rows: str | None
-    lists_left: int
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job that the controller handles, with its rows, and those of the job that it belongs to, if any."""
+    """A job that the controller looks at, with its rows; those of the job that it is a part of, if it is one."""
 
     job: JsonObject
     row: Job | None
@@ -139,15 +110,9 @@ class SuspendableJobSync(JobSync):
         self._waited: dict[str, float] = {}
         """uid -> time at which the object was last waited for."""
         self._seconds = 0.0
-        self._passes: dict[str, _Pass] = {}
-        """The last passes over jobs, by uid."""
-        self._rows_before: dict[str, str] = {}
-        """Versions of the rows of jobs, by the jobs' uids, from before the rows were read."""
-        self._failed: set[str] = set()
-        self._configured: object = None
 
     def tick(self, now: float) -> None:
-        """Retries jobs that wait for a workload to appear or disappear."""
+        """Looks again at jobs that wait for a workload to come or to go."""
         due = [each.job for each in self._waiting.values() if each.due <= now]
         if due:
             self._now = datetime.fromtimestamp(now, UTC)
@@ -156,61 +121,13 @@ class SuspendableJobSync(JobSync):
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         self._seconds = (self._now or timezone.now()).timestamp()
-        known = self._settle(self._unsettled(jobs))
+        known = self._settle(jobs)
         if any(self._kind.is_suspended(look.job) and any(map(_waits_for_the_job, look.workloads)) for look in known):
             request_push(self._cluster.name)
-
-    def _unsettled(self, jobs: Sequence[JsonObject]) -> list[JsonObject]:
-        """The jobs without those where neither object nor rows have changed since a pass that changed nothing."""
-        if self._cluster.configuration != self._configured:
-            self._configured = copied(self._cluster.configuration)
-            self._passes.clear()
-        self._rows_before = self._row_versions([job for job in jobs if self._is_repeated(job)])
-        left: list[JsonObject] = []
-        for job in jobs:
-            uid = uid_of(job)
-            last = self._passes.get(uid)
-            if last is not None and last.lists_left and last.rows and last.rows == self._rows_before.get(uid):
-                last.lists_left -= 1
-                continue
-            self._passes[uid] = _Pass(_version_of(job), None, 0)
-            left.append(job)
-        return left
-
-    def _is_repeated(self, job: JsonObject) -> bool:
-        last = self._passes.get(uid_of(job))
-        return last is not None and last.version == _version_of(job) != ""
-
-    def _row_versions(self, jobs: Sequence[JsonObject]) -> dict[str, str]:
-        """Versions of the rows of these jobs and of their workloads, by the jobs' uids: each write changes them."""
-        if not jobs:
-            return {}
-        uids = {job["metadata"]["uid"]: {uid for _, _, uid in keys_of(job)} for job in jobs}
-        with connection.cursor() as cursor:
-            cursor.execute(_ROWS, [self._cluster.pk, list(set().union(*uids.values()))])
-            found: dict[str, str] = dict(cursor.fetchall())
-        return {uid: " ".join(found[each] for each in sorted(names & found.keys())) for uid, names in uids.items()}
-
-    def _note_settled(self, look: Look) -> None:
-        """The pass has changed nothing, and would not if it was repeated over the same object and the same rows."""
-        uid = uid_of(look.job)
-        last = self._passes.get(uid)
-        if look.is_part or look.row is None or last is None or self._prebuilt_names(look.job):
-            return
-        if uid not in self._failed and last.version == _version_of(look.job):
-            last.rows = self._rows_before.get(uid)
-            last.lists_left = crc32(uid.encode()) % _LISTS + 1
-
-    def _find_missing(self, present: Iterable[JsonObject]) -> None:
-        present = list(present)
-        there = {uid_of(job) for job in present}
-        self._passes = {uid: last for uid, last in self._passes.items() if uid in there}
-        super()._find_missing(present)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         for job in jobs:
             self._forget(job)
-            self._passes.pop(uid_of(job), None)
         super()._lose(jobs)
 
     def _forget(self, job: JsonObject) -> None:
@@ -219,7 +136,7 @@ class SuspendableJobSync(JobSync):
         self._waited.pop(uid, None)
 
     def _settle(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """Runs passes over these jobs until none changes a row any more; the first pass handles jobs that have rows."""
+        """Passes over these jobs until none changes a row any more; the first looks at jobs that have rows."""
         known: list[Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
@@ -281,7 +198,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
-        """The workloads of jobs; for ended jobs, only unfinished ones."""
+        """The workloads of jobs; of those that have ended, such as have not."""
         jobs = {row.pk: row for row in rows}
         if not jobs:
             return {}
@@ -310,12 +227,7 @@ class SuspendableJobSync(JobSync):
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         news = _News()
         again: list[JsonObject] = []
-        self._failed.clear()
         passed = [(look, changes) for look in looks if (changes := self._pass(look, context)) is not None]
-        changing = {id(look) for look, changes in passed if changes}
-        for look in looks:
-            if id(look) not in changing:
-                self._note_settled(look)
         made = self._make_together(passed)
         for look, changes in passed:
             if look.is_part:
@@ -336,7 +248,7 @@ class SuspendableJobSync(JobSync):
         return again
 
     def _suspend(self, job: JsonObject, changes: Changes) -> None:
-        """Suspends a job without a row: a part of another job, or one that gets no workload."""
+        """Suspends a job of which no row tells the push: a part of another job, or one that gets no workload."""
         wanted = changes.job
         if wanted is None or self._cluster.kueue_is_alive:
             return
@@ -346,11 +258,11 @@ class SuspendableJobSync(JobSync):
         self._kind.suspend(suspended)
         try:
             self._client.patch(self._kind.resource, *key_of(job), difference(job, suspended) or {})
-        except ClusterError as error:  # it has been changed since, and is read again now or with the next list
+        except ClusterError as error:  # it changed meanwhile, and is looked at again, or at the next list
             self._note(job, error)
 
     def _store_news(self, news: _News) -> None:
-        """Caches data that is the same for many jobs."""
+        """Stores what is the same for many jobs at once."""
         for (reason, message), names in news.finished.items():
             record_finished(self._cluster, names, FinishedReason(reason), message, actor=_ACTOR, now=self._now)
         for pod_set, amounts in news.reclaimable.items():
@@ -362,7 +274,7 @@ class SuspendableJobSync(JobSync):
         self._tell(news.told)
 
     def _pass(self, look: Look, context: JobContext) -> Changes | None:
-        """Return the controller's changes of a job; None if there are none."""
+        """Return the changes that the controller makes to a job; None if there are none."""
         job, row = look.job, look.row
         withdrawn = row is not None and row.deletion_requested_at is not None
         if withdrawn or is_being_deleted(job) or self._cluster.is_mirrored:
@@ -392,7 +304,6 @@ class SuspendableJobSync(JobSync):
             self._wait(job)
         except (ManifestErrors, DataError) as errors:
             self._refuse(job["metadata"]["uid"], key_of(job), errors)
-        self._failed.add(uid_of(job))
         return None
 
     def _wait(self, job: JsonObject) -> None:
@@ -402,7 +313,7 @@ class SuspendableJobSync(JobSync):
         self._waiting[uid] = _Waiting(job, self._seconds + seconds)
 
     def _tell(self, jobs: Sequence[Job]) -> None:
-        """Has the push start or stop these jobs, unless it will anyway."""
+        """Has the push start or stop these jobs, unless it is to tell of them already."""
         if not jobs:
             return
         with unnoticed_transaction():
@@ -410,12 +321,11 @@ class SuspendableJobSync(JobSync):
             raise_push(waiting.filter(push_sequence__lte=F("pushed_sequence")))
         request_push(self._cluster.name)
 
-    # Store the results of a pass in rows
+    # The results of a pass are stored in rows
 
     def _store(self, look: Look, changes: Changes) -> bool:
-        """Changes, removes and creates workloads, all or none; returns whether any row changed. Raises ManifestErrors,
-        and Conflict if the name of a workload is not free yet.
-        """
+        """Changes, removes and makes workloads, all or none; whether any row changed. Raises ManifestErrors, and
+        Conflict where the name of a workload is not free yet."""
         row = look.row
         if row is not None and not row.found_in_cluster:
             return False  # REST changes its workloads together with it
@@ -468,7 +378,7 @@ class SuspendableJobSync(JobSync):
             spec = changed_spec(row, obj, lambda: self._specs(look.job)[0].pod_sets)
             broken = frozen_paths(WORKLOAD_PATHS, row, spec)
             if broken:
-                # It has got quota since, or its job may not change it any more.
+                # It got quota meanwhile, or its job may not change that any more.
                 self._note(look.job, f"its workload can't change: {', '.join(broken)}")
                 continue
             if change_workload(row, spec, actor=_ACTOR, now=self._moment()):
@@ -477,7 +387,7 @@ class SuspendableJobSync(JobSync):
         return any_changed
 
     def _remove(self, rows: Sequence[Workload]) -> bool:
-        """Removes workloads; one with quota is stopped first and then detached from its job."""
+        """Removes workloads; one with quota is stopped first, and then gone for its job."""
         left = [row for row in rows if row.deletion_requested_at is None]
         ended = [(row.namespace, row.name) for row in left if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())
@@ -503,7 +413,7 @@ class SuspendableJobSync(JobSync):
         return True
 
     def _specs_to_make(self, look: Look, changes: Changes) -> list[WorkloadSpec]:
-        """The workloads of a job as the pass has created them. Raises ManifestErrors."""
+        """The workloads of a job as the pass has made them. Raises ManifestErrors."""
         spec = self._specs(look.job)[0]
         noted = self._noted(look.job)
         return [
@@ -520,12 +430,12 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
-        """The annotations by which the pass distinguishes the workloads of one job."""
+        """The annotations by which the pass tells the workloads of one job apart."""
         return _SLICE if is_elastic(job) else ()
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:
         create_workloads(self._cluster, specs, actor=_ACTOR, now=self._now, limited=False, submitted_by=submitter)
-        if self._cluster.serves_kueue:  # the push creates their objects in the cluster
+        if self._cluster.serves_kueue:  # the cluster gets their objects
             request_push(self._cluster.name)
 
     def _free(self, look: Look, name: str, there: set[str]) -> None:
@@ -542,7 +452,7 @@ class SuspendableJobSync(JobSync):
 
     def _follow(self, row: Job, job: JobSpec | None) -> None:
         """Set the row to the job's present state."""
-        assert job is not None  # it belongs to the job
+        assert job is not None  # it is the job's
         manifest: Any = job.manifest
         Job.objects.filter(pk=row.pk).update(
             manifest=manifest,
@@ -556,12 +466,8 @@ class SuspendableJobSync(JobSync):
         return self._now or timezone.now()
 
 
-def _version_of(job: JsonObject) -> str:
-    return str(job["metadata"].get("resourceVersion") or "")
-
-
 def _is_plain_creation(look: Look, changes: Changes) -> bool:
-    """Whether the pass over a job without a row only created its first workload."""
+    """Whether the pass over a job without a row made its first workload, and nothing else."""
     if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)
