@@ -71,7 +71,11 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
         ("LOCAL_LOGIN", "false", "no user could log in"),
         ("WEBHOOK_TRUSTED_USERS", "system:masters", "service accounts of kueueweb, such as"),
         ("WEBHOOK_TRUSTED_USERS", "kueueweb,system:serviceaccount:kueueweb:*", "service accounts of kueueweb, such as"),
-        ("WEBHOOK_TRUSTED_USERS", "system:serviceaccount:kube-system:job-controller", "service accounts of kueueweb, such as"),
+        (
+            "WEBHOOK_TRUSTED_USERS",
+            "system:serviceaccount:kube-system:job-controller",
+            "service accounts of kueueweb, such as",
+        ),
     ],
 )
 def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, says: str) -> None:
