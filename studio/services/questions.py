@@ -20,6 +20,8 @@ from studio.models import OPEN_STATES, Question, QuestionKind, QuestionState
 from studio.services.leases import wake_studios
 
 MAX_OPEN_PER_USER: Final = 50
+MAX_KEPT_PER_USER: Final = 200
+"""Ended questions of a user that are kept: an answer can be large, and a script can ask all day."""
 _FRESH: Final = timedelta(seconds=10)
 """An answer that is younger is given again, unless the configuration has changed since."""
 _WAITERS: Final = 2
@@ -57,12 +59,18 @@ def ask_question(
                 f"You have {MAX_OPEN_PER_USER} questions without an answer, which is the most. Wait, or delete one.",
                 retry_after=5,
             )
+        _forget_oldest(user)
         question = Question.objects.create(
             cluster=cluster, user=user, kind=kind, namespace=namespace, inputs=dict(inputs)
         )
         question.refresh_from_db(fields=["created_at"])  # set by the database
         wake_studios()
         return question
+
+
+def _forget_oldest(user: User) -> None:
+    ended = _questions_of(user).exclude(state__in=OPEN_STATES).order_by("-id").values_list("pk", flat=True)
+    Question.objects.filter(pk__in=list(ended[MAX_KEPT_PER_USER - 1 :])).delete()
 
 
 def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str) -> Question:

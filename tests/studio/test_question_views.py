@@ -19,7 +19,7 @@ from queues.models import LocalQueue, Workload
 from scheduling.advice.explanation import WaitState
 from studio.models import Question, QuestionState
 from studio.services.leases import CHANNEL
-from studio.services.questions import MAX_OPEN_PER_USER
+from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
 from tests.users import EPOCH, client_of
@@ -206,6 +206,24 @@ def test_open_questions_of_a_user_are_limited(bob: SchemaClient, alice: SchemaCl
     assert ask(alice).status_code == 201, "the limit is a user's own"
     Question.objects.filter(pk=Question.objects.filter(user__username="bob").first().pk).update(state="Failed")  # type: ignore[union-attr]
     assert ask(bob).status_code == 201
+
+
+@pytest.mark.usefixtures("studio", "workload")
+def test_a_script_that_asks_all_day_fills_no_disk(bob: SchemaClient, alice: SchemaClient) -> None:
+    ask(alice)
+    ids = [ask(bob).json()["id"]]
+    template = Question.objects.get(pk=ids[0])
+    rows = [
+        Question(cluster=template.cluster, user=template.user, kind=template.kind, inputs=template.inputs)
+        for _ in range(MAX_KEPT_PER_USER + 5)
+    ]
+    Question.objects.bulk_create(rows)
+    Question.objects.update(state=QuestionState.ANSWERED)
+    newest = ask(bob).json()["id"]
+    kept = Question.objects.filter(user=template.user)
+    assert (kept.count(), kept.latest("id").pk) == (MAX_KEPT_PER_USER, newest)
+    assert not kept.filter(pk=ids[0]).exists(), "the oldest goes"
+    assert Question.objects.exclude(user=template.user).count() == 1, "those of others stay"
 
 
 @pytest.mark.django_db(transaction=True)
