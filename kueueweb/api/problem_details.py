@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 from django.http import HttpRequest, HttpResponse
+from django.urls import get_script_prefix
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.request import Request
 
@@ -68,5 +69,5 @@ def _members(response: HttpResponse, body: dict[str, Any]) -> dict[str, Any]:
         "detail": body.get("message", ""),
     }
     if request_id := response.headers.get(REQUEST_ID_HEADER):
-        members["instance"] = f"/api/v1/audit/?request_id={request_id}"
+        members["instance"] = f"{get_script_prefix()}api/v1/audit/?request_id={request_id}"
     return members
