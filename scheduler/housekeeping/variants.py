@@ -1,5 +1,6 @@
-"""Makes the variants of workloads whose ClusterQueue has a concurrentAdmissionPolicy, one for each of its flavors, and
-ends and deletes those that have no parent or no flavor any more. What they do meanwhile is the engine's.
+"""Creates the variants of workloads whose ClusterQueue has a concurrentAdmissionPolicy, one for each flavor, and ends
+and deletes variants whose parent or flavor is gone. `scheduling.lifecycle.variants` decides which of them may be
+admitted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _ACTOR: Final = "scheduler"
 _AT_ONCE: Final = 200
-"""Families in a look; the next look sees to the rest, so that none delays the next cycle for long."""
+"""The most families at a time, so that the next cycle is not delayed for long; the others follow after it."""
 _IN_A_TRANSACTION: Final = 50
 _RETRY_SECONDS: Final = 60.0
 _FOLLOW: Final = """
@@ -41,17 +42,17 @@ _FOLLOW: Final = """
 """Variants have their parent's place in the queue, and a microsecond between them: the preferred one comes first."""
 
 Wanted = Mapping[str, Sequence[str]]
-"""The keys of workloads -> the flavors for which they are to have variants."""
+"""Keys of workloads -> the flavors that need a variant each."""
 
 
 class Families:
-    """Sees to the variants of the workloads of one cluster, for as long as this process leads."""
+    """Keeps the variants of one cluster's workloads up to date while this process leads."""
 
     def __init__(self) -> None:
         self._retry_at: dict[str, float] = {}
 
     def unkept(self, rows: RowIndex, now: float) -> Wanted:
-        """The workloads that have not the variants that they are to have. Costs nothing without a policy."""
+        """The workloads whose variants are missing or outdated. Costs nothing without a policy."""
         due = [key for key, at in self._retry_at.items() if at <= now]
         for key in due:
             del self._retry_at[key]
@@ -67,7 +68,7 @@ class Families:
         return found
 
     def keep(self, cluster: Cluster, wanted: Wanted, now: float) -> None:
-        """Make and remove variants. A family whose variants can't be stored is told so, and tried again later."""
+        """Create and remove variants. A family whose variants can't be stored gets an event and a retry."""
         at = datetime.fromtimestamp(now, UTC)
         every = list(wanted)
         for start in range(0, len(every), _IN_A_TRANSACTION):
@@ -105,8 +106,8 @@ class _Family:
         return self.parent is None or self.parent.status == WorkloadStatus.FINISHED
 
     def stale(self) -> list[Workload]:
-        """The variants that are to go: none of a workload that has ended, which end with it; and none that holds the
-        quota of pods that run."""
+        """The variants to delete. Variants of a finished workload finish with it and stay, as does a variant whose
+        quota running pods use."""
         parent = self.parent
         if parent is None:
             return list(self.variants)
@@ -152,19 +153,20 @@ def _keep(cluster: Cluster, wanted: Wanted, now: datetime) -> None:
 
 
 def _read(cluster: Cluster, wanted: Wanted) -> list[_Family]:
-    """The parents are locked: they don't end while their variants are made."""
-    names = {key.partition("/")[2] for key in wanted}
-    rows = Workload.objects.filter(cluster=cluster, name__in=names, parent_name="").order_by("pk")
+    """Read the families. The parents are locked, so that none ends while its variants are created."""
+    namespaces, names = {key.partition("/")[0] for key in wanted}, {key.partition("/")[2] for key in wanted}
+    there = Workload.objects.filter(cluster=cluster, namespace__in=namespaces).order_by("pk")
+    rows = there.filter(name__in=names, parent_name="")
     locked = rows.select_for_update(no_key=True).prefetch_related("pod_sets")
     parents = {row.key: row for row in locked if row.key in wanted}
     variants: dict[str, list[Workload]] = defaultdict(list)
-    for row in Workload.objects.filter(cluster=cluster, parent_name__in=names).order_by("pk"):
+    for row in there.exclude(parent_name="").filter(parent_name__in=names):
         variants[f"{row.namespace}/{row.parent_name}"].append(row)
     return [_Family(key, parents.get(key), variants[key], flavors) for key, flavors in wanted.items()]
 
 
 def _end(cluster: Cluster, family: _Family, now: datetime) -> None:
-    """Finish the variants of a workload that has finished, and delete those that are to go."""
+    """Finish the variants of a finished workload, and delete outdated ones."""
     parent = family.parent
     if parent is not None and family.over:
         reason = FinishedReason(parent.reason) if parent.reason in set(FinishedReason) else FinishedReason.SUCCEEDED
@@ -190,7 +192,7 @@ def _keys(rows: Iterable[Workload]) -> list[tuple[str, str]]:
 
 
 def _create(cluster: Cluster, families: Sequence[_Family], now: datetime) -> None:
-    """Make those of one place in the order of the flavors at a time."""
+    """Create the missing variants, flavor by flavor in the order of the queue."""
     places: dict[int, list[tuple[Workload, str]]] = defaultdict(list)
     for family in families:
         if family.parent is None:
@@ -223,7 +225,7 @@ def _note_made(made: Sequence[CreatedWorkload], parents: Sequence[Workload], pla
 
 
 def _follow(cluster: Cluster, family: _Family, now: datetime) -> None:
-    """The parent is marked, and its variants have its priority."""
+    """Mark the parent, and give its variants its priority."""
     parent = family.parent
     if parent is None or family.over:
         return

@@ -340,8 +340,8 @@ class Engine:
             record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
 
     def _keep_house(self) -> None:
-        """Every few seconds, renew the lease and delete rows whose deletion waited for what they held; and whenever a
-        workload has not the variants that it is to have, see to these."""
+        """Every few seconds, renew the lease and delete rows whose deletion waited for what they held. Create and
+        delete variants as soon as those of a workload differ from its ClusterQueue's policy."""
         wanted = self._families.unkept(self.rows, self._clock())
         if wanted or self._steady() >= self._keep_house_at:
             renew(self.cluster_id, self.epoch)
