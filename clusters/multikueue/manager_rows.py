@@ -106,7 +106,7 @@ def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
 
 
 def cases_of(cluster: Cluster, checks: Iterable[str]) -> list[Case]:
-    """The workloads that hold quota and have such a check, and those that were dispatched."""
+    """The workloads that hold quota and have such a check, and the workloads that were dispatched."""
     rows = Workload.objects.filter(cluster=cluster, quota_reserved_at__isnull=False).exclude(admission_check_states=[])
     unfinished = rows.exclude(status=WorkloadStatus.FINISHED)
     sent = Workload.objects.filter(cluster=cluster).exclude(multikueue={})

@@ -71,7 +71,7 @@ def _get(
     user: Annotated[str, typer.Option("--user", "-u", help="Workloads that this user submitted.")] = "",
     active: Annotated[
         bool | None,
-        typer.Option("--active/--inactive", help="Only queues that admit workloads, or only those that do not."),
+        typer.Option("--active/--inactive", help="Only queues that admit workloads, or only queues that admit none."),
     ] = None,
     of: Annotated[
         str, typer.Option("--for", help="Pods or events of workload/NAME or job/NAME, or pods of node/NAME.")

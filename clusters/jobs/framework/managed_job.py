@@ -101,7 +101,7 @@ class ManagedJob:
         """Clean up when the job no longer needs a workload."""
 
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
-        """The workload that matches the job, and those that do not. Raises JobError."""
+        """The workload that matches the job, and the job's other workloads. Raises JobError."""
         match: JsonObject | None = None
         others = []
         for workload in self.workloads():

@@ -195,7 +195,7 @@ class LeaderWorkerSet(ServingKind):
 
 
 def _without_own(values: Mapping[str, str]) -> dict[str, str]:
-    """Labels or annotations without those that distinguish the groups: all groups have the same pod sets."""
+    """Labels or annotations without the keys that distinguish the groups: all groups have the same pod sets."""
     return {key: value for key, value in values.items() if not key.startswith(_DOMAIN) or key == _NAME_LABEL}
 
 

@@ -315,14 +315,14 @@ class _Execution:
     # What happens to the pods
 
     def _kill(self, update: Update, *, soft: bool) -> Step:
-        """Delete the pods and the pod group. `soft`: those that have ended stay, as they do at the last retry."""
+        """Delete the pods and the pod group. `soft`: pods that have ended stay, as at the last retry."""
         delete = self._to_delete(self.pods.values(), soft=soft)
         counted = _counted(self.status, self.pods.values(), delete)
         status = update(replace(counted, version=counted.version + 1))
         return Step(status, self.action, delete=tuple(sorted(delete)), deletes_pod_group=True)
 
     def _kill_part(self, update: Update) -> Step:
-        """Delete the pods of the request's task, partition or pod, including those that have ended."""
+        """Delete the pods of the request's task, partition or pod, including pods that have ended."""
         if self.action is JobAction.RESTART_PARTITION and not self._has_partition:
             return Step(self.status, self.action)
         part = list(self._part())

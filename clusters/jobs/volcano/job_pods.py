@@ -35,7 +35,7 @@ _TF_ROLES: Final = ("ps", "worker", "chief", "evaluator")
 
 
 def plugins_of(job: VolcanoJobSpec) -> dict[str, Sequence[str]]:
-    """Return the plugins of a job with those that Volcano's admission adds."""
+    """Return the plugins of a job, with the plugins that Volcano's admission adds."""
     plugins = dict(job.plugins)
     if _NEED_NAMES & plugins.keys():
         plugins.setdefault("svc", ())

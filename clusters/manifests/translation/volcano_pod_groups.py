@@ -24,7 +24,7 @@ def group_of(pod: Mapping[str, Any]) -> str:
 
 
 def translate_pod_group(group: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Translation:
-    """Return the pods of a group, all of them to start together or none. `pods`: those that name it, at least one."""
+    """Return the pods of a group, which start together or not at all. `pods`: all that name the group."""
     made, spec = Translation(f"{group['apiVersion']} PodGroup"), group.get("spec") or {}
     total = max(int(spec.get("minMember") or 1), len(pods))
     made.keep("spec.minMember", f"{keys.POD_GROUP_TOTAL_COUNT}: {total}")
