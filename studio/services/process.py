@@ -70,6 +70,7 @@ class Studio:
         self._stopped = False
         self._wake_reader, self._wake_writer = os.pipe()
         self._listens = False
+        self._woken = False
         self._forks = 0
         self._beat_at = self._renewed_at = float("-inf")
 
@@ -96,6 +97,7 @@ class Studio:
         self._listen()
         self._renew()
         self._end()
+        self._woken = False  # a question committed from here on is noticed, even while the next one is looked for
         if not (self._has_room() and self._start_next()):
             self._wait()
 
@@ -109,10 +111,13 @@ class Studio:
         if self._listens and connection.connection is not None:
             return
         connection.ensure_connection()
-        connection.connection.add_notify_handler(lambda _: None)  # only the wake-up matters
+        connection.connection.add_notify_handler(self._wake)
         with connection.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
         self._listens = True
+
+    def _wake(self, _: object) -> None:
+        self._woken = True
 
     def _renew(self) -> None:
         """Renew leases. Children whose question is gone, and children that no alarm ends, are killed."""
@@ -177,6 +182,8 @@ class Studio:
 
     def _wait(self) -> None:
         """Wait until a question is committed, a child has written or ended, or something is due."""
+        if self._woken and self._has_room():
+            return
         pipes = {running.child.pipe: running.child for running in self._running.values()}
         listening = connection.connection.fileno()
         seconds = _RENEW_SECONDS if pipes else _LOOK_SECONDS
@@ -185,8 +192,8 @@ class Studio:
             if ready in pipes:
                 pipes[ready].read()
             elif ready == listening:
-                for _ in connection.connection.notifies(timeout=0):  # else the socket would stay readable
-                    pass
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT")  # reads the notifications; the socket would stay readable otherwise
 
     def _disconnect(self) -> None:
         connections.close_all()

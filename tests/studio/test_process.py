@@ -143,6 +143,7 @@ def test_each_answer_is_of_the_rows_as_they_are_then(studios: Studios, cluster: 
     assert starts_now(ask(cluster)) is True
     gone = ended(ask(cluster, "none"))
     assert (gone.state, gone.reason, gone.answer) == ("Failed", "NotFound", None)
+    assert "Warning" not in studios.log("studio")
 
 
 def test_fifty_questions_at_once_are_all_answered_by_two_children_at_a_time(studios: Studios, cluster: Cluster) -> None:

@@ -24,6 +24,6 @@ class Command(BaseCommand):
         studio = Studio(Limits(settings.STUDIO_SECONDS, settings.STUDIO_MEMORY_MIB), children)
         stop_on_signals(studio.stop)
         calm_the_collector()
-        self.stdout.write(f"studio {studio.id} tries {children} questions at a time")
+        self.stdout.write(f"studio {studio.id} tries at most {children} at a time")
         self.stdout.flush()
         studio.run()
