@@ -88,7 +88,7 @@ function WaitingPart({ overview }: { overview: Overview }) {
           >
             {reasons.length === 1 && count === only?.count
               ? shortReason(reason || "PendingEvaluation")
-              : `${formatCount(count)} ${shortReason(reason || "PendingEvaluation")}`}
+              : `${shortReason(reason || "PendingEvaluation")} (${formatCount(count)})`}
           </TextLink>
         </Fragment>
       ))}
