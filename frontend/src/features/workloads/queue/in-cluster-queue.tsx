@@ -128,7 +128,7 @@ function PendingCounts({ queue, pending }: { queue: string; pending: number }) {
             inherit
             title={value}
           >
-            {`${formatCount(count)} ${shortReason(value || "PendingEvaluation")}`}
+            {`${shortReason(value || "PendingEvaluation")} (${formatCount(count)})`}
           </TextLink>
         ))}
     </Text>
