@@ -18,6 +18,8 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirem
 COPY manage.py ./
 COPY kueueweb kueueweb
 COPY deploy/kubernetes kueueweb/kubernetes
+COPY foundation foundation
+COPY kinds kinds
 COPY accounts accounts
 COPY queues queues
 COPY gpus gpus

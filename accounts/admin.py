@@ -6,7 +6,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 
-from accounts.exceptions import Conflict, MirroredFromCluster
 from accounts.models import Cluster, ClusterMode, DeviceBinding, ExternalIdentity, RoleBinding
 from accounts.services.cluster_settings import (
     require_not_mirrored,
@@ -16,6 +15,7 @@ from accounts.services.cluster_settings import (
     set_serves_kueue_objects,
     telemetry_url_mistake,
 )
+from foundation.exceptions import Conflict, MirroredFromCluster
 from scheduling.model.vocabulary import PlacementScope
 
 if TYPE_CHECKING:

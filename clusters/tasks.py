@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from celery import Task, shared_task
 
-from accounts.chores import runs_while
-from accounts.events import FORCED_DELETION_TASK, PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit.auditor import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
@@ -24,6 +22,8 @@ from clusters.push.kueues_lease import release
 from clusters.push.lost_pods import delete_lost_pods
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
+from foundation.chores import runs_while
+from foundation.wake_ups import FORCED_DELETION_TASK, PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from scheduling.state.second_pass import MULTIKUEUE
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import path
 
-from accounts.serving.bodies import BodyReader
+from foundation.serving.bodies import BodyReader
 from kueueweb.web.base_path import BelowPath
 from kueueweb.web.gate import THREADS, Gate
 from kueueweb.web.large import LargeRequests, answer_with_django

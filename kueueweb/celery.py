@@ -13,10 +13,10 @@ from celery.signals import beat_init, celeryd_init, task_postrun, task_prerun, w
 from django.db import DatabaseError, close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
-from accounts.chores import CHORE_SECONDS, Chores
-from accounts.collector import calm_the_collector
-from accounts.events import request_chore, scheduled_cluster
-from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from foundation.chores import CHORE_SECONDS, Chores
+from foundation.garbage_collection import calm_the_collector
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from foundation.wake_ups import request_chore, scheduled_cluster
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
@@ -64,7 +64,7 @@ app.steps["worker"].add(Heartbeat)
 @beat_init.connect
 def wait_for_tables(**_: Any) -> None:
     """A worker that starts before `manage.py migrate` waits for it, and so does beat."""
-    from accounts.migrated import wait_until_migrated  # models are not loaded yet when this module is imported
+    from foundation.migrated import wait_until_migrated  # models are not loaded yet when this module is imported
 
     wait_until_migrated()
 

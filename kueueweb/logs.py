@@ -12,7 +12,7 @@ import kombu.exceptions
 import redis
 import structlog
 
-from accounts.outages import is_database_away
+from foundation.outages import is_database_away
 
 _AWAY: Final = (redis.ConnectionError, redis.TimeoutError, kombu.exceptions.OperationalError, ConnectionError)
 _SILENCE_SECONDS: Final = 10.0

@@ -228,7 +228,7 @@ CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
 # Clusters that workers of the queue `scheduler-NAME` schedule. Workers of `scheduler` schedule all others.
 OWN_SCHEDULERS = env.words("OWN_SCHEDULERS")
 CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
-# Tasks with work only where it is configured are not listed: beat sends them while there is work (`accounts.chores`).
+# Tasks with work only where it is configured are not listed: beat sends them while there is work (`foundation.chores`).
 CELERY_BEAT_SCHEDULE = {
     "push-cluster": {
         "task": "clusters.tasks.push_cluster",

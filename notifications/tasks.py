@@ -5,8 +5,8 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from accounts.chores import runs_while
 from accounts.models import Cluster
+from foundation.chores import runs_while
 from notifications.models import DeliveryState
 from notifications.services.delivery import deliver
 from notifications.services.gathering import forget_notifications, gather

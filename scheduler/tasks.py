@@ -16,16 +16,16 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
-from accounts.alone import Work, alone, one_of
-from accounts.chores import runs_while
 from accounts.cluster_versions import cluster_versions
-from accounts.collector import calm_the_collector
-from accounts.events import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
-from accounts.heartbeat import note_progress, touch_file
 from accounts.models import MIRRORED_MODES, Cluster
-from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, join_left_behind, write_unsent
 from accounts.services.kept_answers import forget_answers
+from foundation.advisory_locks import LockedWork, try_lock, try_one_of
+from foundation.chores import runs_while
+from foundation.garbage_collection import calm_the_collector
+from foundation.heartbeat import note_progress, touch_file
+from foundation.outages import patiently
+from foundation.wake_ups import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from gpus.services import telemetry
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from scheduler.checks.webhook import ask_pending
@@ -171,11 +171,11 @@ def ask_webhook_checks() -> None:
     One worker at a time in each cluster, and two in all: URLs that do not answer keep neither all threads of the push
     worker waiting nor, as a cluster's turn is short, another cluster.
     """
-    with one_of(Work.WEBHOOK_CHECKS, _CHECKING_AT_ONCE) as mine:
+    with try_one_of(LockedWork.WEBHOOK_CHECKS, _CHECKING_AT_ONCE) as mine:
         clusters = _scheduled() if mine else []
         shuffle(clusters)
         for found in clusters:
-            with alone(Work.WEBHOOK_CHECKS, found.pk) as its_turn:
+            with try_lock(LockedWork.WEBHOOK_CHECKS, found.pk) as its_turn:
                 if its_turn:
                     ask_pending(found)
 
@@ -222,7 +222,7 @@ runs_while(
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
     """Sample the use of devices and containers; one worker at a time."""
-    with alone(Work.TELEMETRY) as mine:
+    with try_lock(LockedWork.TELEMETRY) as mine:
         if mine:
             sample_clusters(list(Cluster.objects.exclude(telemetry_urls=[])), timezone.now())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from accounts.kinds.declaration import KindSpec
+from kinds.declaration import KindSpec
 from queues.kinds import KINDS
 from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec
 from queues.manifests.workload import PodSetSpec, WorkloadSpec

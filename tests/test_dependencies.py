@@ -14,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 OURS = (
     "kueueweb",
+    "foundation",
+    "kinds",
     "accounts",
     "queues",
     "gpus",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
+    "foundation",
+    "kinds",
     "accounts",
     "clusters",
     "client",

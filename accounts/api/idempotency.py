@@ -19,9 +19,9 @@ from rest_framework.exceptions import NotAuthenticated, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.exceptions import Conflict
 from accounts.models import KeptAnswer
 from accounts.services.kept_answers import reserve
+from foundation.exceptions import Conflict
 
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"

@@ -5,8 +5,8 @@ from typing import Final
 
 from rest_framework.request import Request
 
-from accounts.exceptions import InvalidRequest
 from accounts.services.precondition import Precondition
+from foundation.exceptions import InvalidRequest
 from scheduling.manifest import LocatedError, MistakeReason
 
 _TAG: Final = r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"'

@@ -17,10 +17,10 @@ from accounts.api.fields import Text
 from accounts.api.if_match import if_match
 from accounts.api.scope import json_object
 from accounts.api.tokens import require_whole
-from accounts.exceptions import InvalidRequest, PreconditionFailed
 from accounts.models import SavedView
 from accounts.services.precondition import etag
 from accounts.services.saved_views import change_view, delete_view, save_view, view_of, views_of
+from foundation.exceptions import InvalidRequest, PreconditionFailed
 
 PAGES: Final = ("workloads",)
 """The lists whose views can be saved."""

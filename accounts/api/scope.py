@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.flags import flag
-from accounts.exceptions import NotFound
 from accounts.models import Cluster
 from accounts.services.access import Access, Verb
 from accounts.services.reach import Reach
+from foundation.exceptions import NotFound
 
 DRY_RUN: Final = "dry_run"
 

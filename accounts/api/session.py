@@ -18,11 +18,11 @@ from rest_framework.views import APIView
 
 from accounts.api.fields import Text
 from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
-from accounts.exceptions import NotPermitted
 from accounts.models import AuditVerb, ClusterMode, Role
 from accounts.services.access import access_of, bindings_of, clusters_of
 from accounts.services.actor import act_as
 from accounts.services.audit import record
+from foundation.exceptions import NotPermitted
 
 
 class InvalidCredentials(APIException):

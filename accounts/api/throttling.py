@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
-from accounts.addresses import counted_address
+from foundation.client_addresses import counted_address
 
 _KNOWN_SECONDS: Final = 30 * 24 * 3600
 

@@ -18,10 +18,10 @@ from rest_framework.views import APIView
 
 from accounts.api.fields import Text
 from accounts.api.session import CredentialsSerializer, PasswordView
-from accounts.exceptions import NotPermitted
 from accounts.models import TokenDetails, TokenScope
 from accounts.services.token_scope import scope_of
 from accounts.services.tokens import create_token, revoke_token, revoke_tokens, tokens_of
+from foundation.exceptions import NotPermitted
 
 MAX_DAYS: Final = 36_500
 """A hundred years. TOKEN_DAYS is what a token may live; this is what a number may be."""

@@ -9,7 +9,7 @@ from accounts.kinds.feature_gates import COUNTERS_INTEGRATED, DEPENDENCIES, GATE
 from accounts.kinds.frameworks import read_frameworks
 from accounts.kinds.metrics_settings import read_metrics
 from accounts.kinds.process_settings import read_process_settings
-from accounts.kinds.selector import read_label_selector
+from kinds.label_selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import label_value, qualified_name

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds import feature_gates
-from accounts.kinds.selector import read_label_selector
+from kinds.label_selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import qualified_name
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from accounts.kinds.declaration import Kind
 from accounts.models import Namespace
+from kinds.declaration import Kind
 from scheduling.manifest import ObjectMeta
 from scheduling.manifest.syntax import dns_label
 

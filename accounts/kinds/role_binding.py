@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from accounts.kinds.declaration import Field, Kind, Reading
-from accounts.kinds.types import Boolean, Choice, Text
 from accounts.models import Role, RoleBinding
+from kinds.declaration import Field, Kind, Reading
+from kinds.field_types import Boolean, Choice, Text
 from scheduling.manifest import MistakeReason
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 

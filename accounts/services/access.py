@@ -12,9 +12,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import Q, QuerySet
 
-from accounts.exceptions import NotPermitted
 from accounts.models import Cluster, Role, RoleBinding, TokenScope
 from accounts.services.token_scope import WHOLE, Scope, scope_of
+from foundation.exceptions import NotPermitted
 
 Verb = Literal["view", "submit", "protect", "audit"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""

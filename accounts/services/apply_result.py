@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from accounts.exceptions import ManifestErrors
+from foundation.exceptions import ManifestErrors
 from scheduling.manifest import ValidationReport
 
 S = TypeVar("S")

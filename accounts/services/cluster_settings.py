@@ -12,12 +12,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.crypto import salted_hmac
 
-from accounts.events import request_push, wake_scheduler
-from accounts.exceptions import Conflict, MirroredFromCluster, NotFound
 from accounts.models import Cluster, ClusterMode, DeviceBinding
-from accounts.outgoing import HIDDEN_CREDENTIALS, without_credentials
 from accounts.services.apply_result import Action
 from accounts.services.precondition import Precondition
+from foundation.exceptions import Conflict, MirroredFromCluster, NotFound
+from foundation.outgoing import HIDDEN_CREDENTIALS, without_credentials
+from foundation.wake_ups import request_push, wake_scheduler
 from scheduling.manifest import LocatedError, ObjectMeta
 from scheduling.model.vocabulary import PlacementScope
 

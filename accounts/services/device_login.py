@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from django.contrib.auth.models import User
 from django.core.cache import cache
 
-from accounts.exceptions import KueuewebError, NotFound
+from foundation.exceptions import KueuewebError, NotFound
 
 LIFETIME_SECONDS: Final = 600
 INTERVAL_SECONDS: Final = 3

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accounts.exceptions import PreconditionFailed, PreconditionRequired
+from foundation.exceptions import PreconditionFailed, PreconditionRequired
 from scheduling.manifest import LocatedError
 
 

@@ -14,9 +14,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q
 
-from accounts.exceptions import NotFound, NotPermitted
 from accounts.models import Cluster
 from accounts.services.access import Access, Verb, accesses_of
+from foundation.exceptions import NotFound, NotPermitted
 
 EVERY_CLUSTER: Final = "*"
 SEPARATOR: Final = ","

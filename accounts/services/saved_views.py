@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
-from accounts.exceptions import AlreadyExists, LimitReached, NotFound
 from accounts.models import SavedView
 from accounts.services.precondition import Precondition
+from foundation.exceptions import AlreadyExists, LimitReached, NotFound
 
 MAX_VIEWS_PER_USER: Final = 200
 

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from accounts.events import request_push
 from accounts.models import Cluster
+from foundation.wake_ups import request_push
 
 _log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from accounts.exceptions import AlreadyExists, NotFound
 from accounts.models import ServiceAccount
+from foundation.exceptions import AlreadyExists, NotFound
 
 
 def create_service_account(name: str, description: str = "") -> ServiceAccount:

@@ -14,9 +14,9 @@ from django.utils import timezone
 from knox.models import AuthToken
 from knox.settings import knox_settings
 
-from accounts.exceptions import LimitReached, NotFound
 from accounts.models import TokenDetails, TokenScope
 from accounts.services.token_scope import WHOLE, Scope
+from foundation.exceptions import LimitReached, NotFound
 
 _USE_IS_NOTED_EVERY: Final = timedelta(minutes=1)
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from accounts.exceptions import AlreadyExists, InvalidRequest, NotFound, NotPermitted
+from foundation.exceptions import AlreadyExists, InvalidRequest, NotFound, NotPermitted
 from scheduling.manifest import LocatedError, MistakeReason
 
 

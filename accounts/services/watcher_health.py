@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from scheduling.model.times import rfc3339
 
 _log = logging.getLogger(__name__)

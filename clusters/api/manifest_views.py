@@ -19,7 +19,6 @@ from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.if_match import if_match
 from accounts.api.scope import DRY_RUN, ClusterView
-from accounts.exceptions import InvalidRequest, PreconditionFailed
 from accounts.services.apply_result import Action
 from accounts.services.precondition import etag
 from clusters.manifests import (
@@ -31,6 +30,7 @@ from clusters.manifests import (
     kind_named,
     to_yaml,
 )
+from foundation.exceptions import InvalidRequest, PreconditionFailed
 from queues.api.filters import query_text
 from queues.manifests.documents import MAX_BYTES
 from queues.services.visibility import Reader

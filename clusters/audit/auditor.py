@@ -15,14 +15,14 @@ from typing import Final
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
-from accounts.events import request_push, wake_scheduler
 from accounts.models import MIRRORED_MODES, AuditFinding, Cluster
-from accounts.transactions import hardware_transaction
 from clusters.audit import admissions, books, decided, states
 from clusters.audit.pods import live_pods, pods_and_rows
 from clusters.audit.violations import Check, Violation
 from clusters.client import ClusterClient, ClusterError
 from clusters.jobs.registry import JOB_KINDS
+from foundation.transactions import hardware_transaction
+from foundation.wake_ups import request_push, wake_scheduler
 from gpus.models import DeviceAllocation
 from gpus.services.counters import recount
 from queues.models import Workload

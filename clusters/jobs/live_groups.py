@@ -13,7 +13,6 @@ from typing import ClassVar, Final
 
 from django.db import transaction
 
-from accounts.events import request_push, wake_scheduler
 from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster
 from clusters.client import NAMESPACES, JsonObject
@@ -25,6 +24,7 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod_group import is_runnable
 from clusters.jobs.live_job import changed_spec, shown_workload
 from clusters.jobs.live_pods import GroupChanges, SeenPodGroup, SubmittedPodGroup, look_at_group
+from foundation.wake_ups import request_push, wake_scheduler
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import Job, Workload

@@ -13,8 +13,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from accounts.events import wake_scheduler
-from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.access import Access, Verb, access_of
@@ -25,6 +23,8 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.kinds import KINDS
 from clusters.manifests.prune import prune_set
 from clusters.manifests.read import Object, read_objects
+from foundation.exceptions import Conflict, InvalidRequest, NotPermitted
+from foundation.wake_ups import wake_scheduler
 from gpus.manifests import configured_vendors, write_config_map
 from gpus.services.node_manifests import apply_nodes
 from gpus.vendors import VENDORS

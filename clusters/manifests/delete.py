@@ -7,8 +7,6 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.exceptions import InvalidRequest, NotFound
-from accounts.kinds.declaration import ManifestKind
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.access import Access
@@ -17,8 +15,10 @@ from accounts.services.precondition import Precondition
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.apply import OURS
 from clusters.manifests.kinds import SETTINGS
+from foundation.exceptions import InvalidRequest, NotFound
 from gpus.models import Node
 from gpus.services.node_manifests import delete_nodes
+from kinds.declaration import ManifestKind
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import delete_object

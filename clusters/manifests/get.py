@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from accounts.kinds.configuration import write_configuration
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.object_status import STATUS_READERS
@@ -18,6 +17,7 @@ from clusters.manifests.kinds import kind_named
 from gpus.manifests import write_node
 from gpus.models import Node
 from gpus.services.node_manifests import node_spec
+from kinds.declaration import Kind
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import manifest_of, objects

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from accounts.exceptions import HostileManifest, InvalidRequest, ManifestErrors
 from accounts.kinds.configuration import read_configuration
-from accounts.kinds.declaration import ManifestKind
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.reading import reader_of
 from clusters.jobs.registry import JOB_KINDS
+from foundation.exceptions import HostileManifest, InvalidRequest, ManifestErrors
 from gpus.manifests import read_config_map, read_node
+from kinds.declaration import ManifestKind
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import read_documents
 from queues.manifests.job import JobManifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from accounts.exceptions import HostileManifest, ManifestErrors
+from foundation.exceptions import HostileManifest, ManifestErrors
 from queues.manifests.documents import read_documents
 from scheduling.manifest import ValidationReport
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from accounts.exceptions import ManifestErrors, UnsupportedKind
-from accounts.kinds.declaration import ManifestKind
 from accounts.services.apply_result import Submitted
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.owned_keys import owned_paths
@@ -17,6 +15,8 @@ from clusters.manifests.kinds import KINDS, JobDocumentKind, group_of, version_o
 from clusters.manifests.kueue_config_map import held_configuration
 from clusters.manifests.translation.translated import Translation
 from clusters.manifests.translation.translations import translate_all
+from foundation.exceptions import ManifestErrors, UnsupportedKind
+from kinds.declaration import ManifestKind
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport

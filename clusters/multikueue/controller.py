@@ -21,10 +21,7 @@ from typing import Any, Final
 import orjson
 from django.db import transaction
 
-from accounts.alone import Work, alone
-from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import SECRETS, ClusterClient, ClusterError, JsonObject, connect_kubeconfig
 from clusters.connection import client_for
 from clusters.jobs.framework.job_kind import JobKind
@@ -39,6 +36,9 @@ from clusters.multikueue.status import note_checks, note_connection
 from clusters.multikueue.worker_copies import Copy, job_copy, workload_copy
 from clusters.multikueue.worker_queues import WorkerQueues
 from clusters.multikueue.workers import Task, Worker, Workers, look_at, tell
+from foundation.advisory_locks import LockedWork, try_lock
+from foundation.exceptions import KueuewebError
+from foundation.transactions import unnoticed_transaction
 from queues.kinds.multikueue import LocationType
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import AdmissionCheck, Job, MultiKueueCluster, PodSet, Workload
@@ -64,7 +64,7 @@ def follow_multikueue(
     """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
         return  # another scheduler decides there or pushes to it
-    with alone(Work.MULTIKUEUE, manager.pk) as mine:
+    with try_lock(LockedWork.MULTIKUEUE, manager.pk) as mine:
         if not mine:
             return
         known = workers if workers is not None else _known[manager.pk]

@@ -19,9 +19,9 @@ from django.db import transaction
 from accounts.kinds.feature_gates import MANAGER_QUOTA_AUTOMATION, is_on
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from accounts.transactions import unnoticed_transaction
 from clusters.multikueue.manager_rows import config_names
 from clusters.multikueue.worker_queues import UNSUPPORTED, Finding, WorkerQueues, judge
+from foundation.transactions import unnoticed_transaction
 from queues.kinds import KINDS
 from queues.kinds.multikueue import QUOTA_AUTOMATION, QuotaManagement
 from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec

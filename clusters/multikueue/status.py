@@ -8,9 +8,9 @@ from typing import Any
 
 from accounts.models import Cluster
 from accounts.services.object_status import Status, timestamp
-from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterError
 from clusters.multikueue.manager_rows import configs_of
+from foundation.transactions import unnoticed_transaction
 from queues.models import AdmissionCheck, MultiKueueCluster
 from queues.services.configuration import set_check_active
 from scheduling.model.times import rfc3339

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from clusters.client import (
     POD_TEMPLATES,
@@ -29,6 +28,7 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.objects import MANAGED_LABEL, WORKLOAD_UID_LABEL
 from clusters.push.desired_state import FlavorNodes, flavors_of
 from clusters.push.namespaces import make_namespace
+from foundation.exceptions import KueuewebError
 from queues.kinds.provisioning import RETRY_DEFAULTS, MergePolicy
 from queues.models import AdmissionCheck, PodSet, ProvisioningRequestConfig, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state

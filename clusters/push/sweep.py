@@ -18,9 +18,7 @@ from typing import Final
 
 from django.db.models import F, Q
 
-from accounts import tracing
 from accounts.models import MIRRORED_MODES, Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import (
     PODS,
     ClusterClient,
@@ -77,6 +75,8 @@ from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
+from foundation import tracing
+from foundation.transactions import unnoticed_transaction
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
 from queues.services.admission_rows import read_conditions

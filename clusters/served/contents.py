@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.kinds.declaration import Kind, KindSpec
 from clusters.client import FIELD_MANAGER, JsonObject
 from clusters.served.agreement import ABSENT
+from kinds.declaration import Kind, KindSpec
 from queues.models import ServedObject
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ValidationReport
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Func, QuerySet
 
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from clusters.served.agreement import Side
 from clusters.served.contents import row_content
+from kinds.declaration import Kind
 from queues.models import ServedObject
 from queues.services.configuration import objects
 

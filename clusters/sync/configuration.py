@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from django.db import DataError, transaction
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import (
@@ -23,6 +22,7 @@ from clusters.client import (
     WatchEvent,
 )
 from clusters.sync.present import name_key, present
+from foundation.exceptions import ManifestErrors
 from queues.kinds import KINDS
 from queues.services.configuration import apply_objects, delete_objects, forget_objects, set_check_active
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport

@@ -13,10 +13,7 @@ from typing import Final
 
 from django.db import DataError
 
-from accounts.events import request_push
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework import conditions as state
@@ -24,6 +21,9 @@ from clusters.jobs.framework.manifest import name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of, is_gated, role_of
 from clusters.jobs.live_groups import MAX_ROUNDS, GroupLook
+from foundation.exceptions import ManifestErrors
+from foundation.transactions import unnoticed_transaction
+from foundation.wake_ups import request_push
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import Job, Workload
 from queues.services.pod_groups.life import Member, is_followed

@@ -13,10 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.events import request_push
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
@@ -27,6 +24,9 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
+from foundation.exceptions import ManifestErrors
+from foundation.transactions import unnoticed_transaction
+from foundation.wake_ups import request_push
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import PRIORITY_CLASS, QUEUE_NAME

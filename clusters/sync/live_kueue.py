@@ -6,11 +6,11 @@ import logging
 from datetime import datetime
 from typing import Final
 
-from accounts.events import request_push
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_kueue
 from clusters.client import LEASES, ClusterClient, ClusterError
 from clusters.leases import LeaseWatch, holder_of, is_kueuewebs, kueues_lease
+from foundation.wake_ups import request_push
 
 _log = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from accounts.events import request_forced_deletion
 from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.forced_deletion import UNREACHABLE, asks_for_it, is_overdue
 from clusters.jobs.framework.manifest import dig, name_of, namespace_of
 from clusters.sync.present import present, uid_of
+from foundation.wake_ups import request_forced_deletion
 from gpus.services import ObservedNode
 from queues.models import ResourceFlavor
 from queues.services.admission_rows import read_check_state

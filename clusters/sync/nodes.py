@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 
 from django.db import DataError
 
-from accounts.events import wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.sync.node_failures import NodeFailures
+from foundation.wake_ups import wake_scheduler
 from gpus.manifests import configured_vendors
 from gpus.models import Node
 from gpus.services import ObservedNode, forget_node, observed_node, sync_node

@@ -12,8 +12,6 @@ from django.db import DataError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.events import request_push, request_release
-from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
@@ -28,6 +26,8 @@ from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.sync.found_groups import FoundGroups, GroupKey
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
+from foundation.exceptions import Conflict, KueuewebError, ManifestErrors
+from foundation.wake_ups import request_push, request_release
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload

@@ -12,8 +12,6 @@ from typing import Any, Final
 import orjson
 from django.db.models import Prefetch
 
-from accounts import tracing
-from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.objects import (
@@ -29,6 +27,8 @@ from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.sync.node_failures import NodeFailures
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
+from foundation import tracing
+from foundation.wake_ups import request_push, wake_scheduler
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors

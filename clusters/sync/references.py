@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from accounts.events import wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.jobs.framework.manifest import name_of, namespace_of
+from foundation.wake_ups import wake_scheduler
 from queues.services.cluster_objects import Key, store_cluster_objects
 from queues.services.pods import workloads_of_pods
 from scheduling.devices.claims.reading import as_v1

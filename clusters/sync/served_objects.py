@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 
 from django.db import DataError, transaction
 
-from accounts.events import request_push
-from accounts.exceptions import ManifestErrors
-from accounts.kinds.declaration import KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
@@ -19,6 +16,9 @@ from clusters.served.contents import Read, note, note_absence, read_object
 from clusters.served.served_rows import Row, read_rows
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
+from foundation.exceptions import ManifestErrors
+from foundation.wake_ups import request_push
+from kinds.declaration import KindSpec
 from queues.kinds import KINDS
 from queues.models import ServedObject
 from queues.services.configuration import apply_objects, delete_objects, set_check_active

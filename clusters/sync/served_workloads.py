@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from django.db import DataError, transaction
 
-from accounts.events import request_push
-from accounts.exceptions import Conflict, KueuewebError, ManifestErrors, NotFound
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
@@ -21,6 +19,8 @@ from clusters.served.workload_specs import KIND, WorkloadRow, follows_job, read_
 from clusters.sync.ownership import controller_uid
 from clusters.sync.present import name_key, present
 from clusters.sync.served_entries import gone_keys, locked_entries, new_entry, news_of, tell_loser, writer_of
+from foundation.exceptions import Conflict, KueuewebError, ManifestErrors, NotFound
+from foundation.wake_ups import request_push
 from queues.manifests.workload import WorkloadSpec
 from queues.models import ServedObject
 from queues.services.admission_checks import CheckAnswer, names_answered_here, set_check_state

@@ -9,9 +9,7 @@ from typing import Any, Final
 from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
-from accounts.events import request_push
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
 from clusters.jobs.families.serving import ServingKind, annotated_parent
 from clusters.jobs.framework.context import JobContext
@@ -21,6 +19,8 @@ from clusters.jobs.kinds.pod import group_name_of, is_gated
 from clusters.jobs.live_job import Changes, look_at_set
 from clusters.jobs.registry import JOB_KINDS
 from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
+from foundation.transactions import unnoticed_transaction
+from foundation.wake_ups import request_push
 from queues.manifests.kueue_keys import COMPONENT_INDEX, MULTIKUEUE_ORIGIN, QUEUE_NAME
 from queues.models import Workload
 from queues.services.workloads import raise_push

@@ -14,10 +14,7 @@ from django.db import DataError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from accounts.events import request_push, wake_scheduler
-from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
@@ -31,6 +28,9 @@ from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import JobSync, key_of
+from foundation.exceptions import Conflict, ManifestErrors
+from foundation.transactions import unnoticed_transaction
+from foundation.wake_ups import request_push, wake_scheduler
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload

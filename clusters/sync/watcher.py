@@ -18,11 +18,9 @@ from typing import Final
 from django.db import DatabaseError, close_old_connections
 
 from accounts.cluster_versions import cluster_versions
-from accounts.heartbeat import Role, touch_heartbeat
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
-from accounts.transactions import unnoticed_transaction
 from clusters.client import (
     DEVICE_KINDS,
     EVENTS,
@@ -59,6 +57,8 @@ from clusters.sync.served_workloads import ServedWorkloadSync
 from clusters.sync.sets import SetPodSync, SetSync
 from clusters.sync.suspendable_jobs import SuspendableJobSync
 from clusters.sync.workloads import WorkloadSync
+from foundation.heartbeat import Role, touch_heartbeat
+from foundation.transactions import unnoticed_transaction
 from queues.models import Workload
 
 _log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from datetime import datetime
 
 from django.db import DataError, transaction
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from clusters.client import JsonObject, Kind, Listing, WatchEvent
 from clusters.sync.ownership import Ownership, owner_uids, parent_workload
 from clusters.sync.present import name_key, present, uid_of
+from foundation.exceptions import ManifestErrors
 from queues.manifests.workload_object import read_workload
 from queues.manifests.workload_status import read_workload_status
 from queues.services.mirror.mirrored_workloads import (

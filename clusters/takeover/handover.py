@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from accounts.exceptions import Conflict
 from accounts.models import ClusterMode
 from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
 from clusters.client import LEASES
@@ -23,6 +22,7 @@ from clusters.takeover.rehearsal import objections
 from clusters.takeover.report import Refused, Report
 from clusters.takeover.switch import Switch
 from clusters.takeover.witness import Witness
+from foundation.exceptions import Conflict
 from queues.models import Workload
 from queues.services.workload_objects import jobs_unknown_to_kueue
 from scheduling.model.vocabulary import WorkloadStatus

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, Protocol
 
-from accounts.exceptions import LimitReached
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import ErrorType, FieldError, FieldErrors, JobError, forbidden, invalid
 from clusters.jobs.framework.identity import is_managed, is_queued, queue_name_of
@@ -30,6 +29,7 @@ from clusters.webhook.reviews import (
     refused,
     refused_fields,
 )
+from foundation.exceptions import LimitReached
 from queues.manifests import kueue_keys as keys
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.requests.webhook import completed_pod

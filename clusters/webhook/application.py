@@ -14,11 +14,11 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, close_old_connections, co
 from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Histogram, generate_latest
 
-from accounts.serving.bodies import BodyReader, Disconnected, Refused
 from clusters.client import ClusterError
 from clusters.webhook.admission import PATHS, Admission
 from clusters.webhook.conversion import CONVERT, answer_conversion
 from clusters.webhook.reviews import BadReview, read_review, write_review
+from foundation.serving.bodies import BodyReader, Disconnected, Refused
 
 _log = logging.getLogger(__name__)
 

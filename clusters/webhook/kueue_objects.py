@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from accounts.kinds.declaration import Kind, KindSpec
 from clusters.jobs.framework.errors import ErrorType, FieldError, FieldErrors, forbidden, invalid
 from clusters.jobs.framework.manifest import JsonObject, dig
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, as_submitted
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.webhook.json_patch import json_patch
 from clusters.webhook.reviews import ALLOWED, CREATE, AdmissionRequest, Verdict, refused_fields
+from kinds.declaration import Kind, KindSpec
 from queues.kinds import KINDS
 from queues.manifests.workload_object import read_workload
 from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ValidationReport

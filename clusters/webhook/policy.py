@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.jobs.framework.context import JobContext
@@ -13,6 +12,7 @@ from clusters.jobs.framework.errors import FieldError, FieldErrors, JobError, fo
 from clusters.jobs.framework.identity import is_queued
 from clusters.jobs.framework.manifest import JsonObject, dig
 from clusters.webhook.reviews import AdmissionRequest
+from foundation.exceptions import ManifestErrors
 from queues.manifests.job import JobManifest, WorkloadsPer
 from queues.models import Workload
 from queues.services.jobs import read_job_object

@@ -16,14 +16,14 @@ from typing import Any, Final, Protocol
 import uvicorn
 from django.db import DatabaseError, close_old_connections
 
-from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
-from accounts.serving.connections import ConnectionLimits, limited_protocol
 from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target, conversion, webhook_configurations
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from foundation.serving.connections import ConnectionLimits, limited_protocol
 
 _log = logging.getLogger(__name__)
 

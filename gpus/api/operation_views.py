@@ -15,8 +15,8 @@ from rest_framework.response import Response
 from accounts.api.fields import TrueOrFalse
 from accounts.api.scope import ClusterView
 from accounts.api.whole_list import WholeList
-from accounts.roll_up import Resolution
 from accounts.services.reach import Names
+from foundation.time_series import Resolution
 from gpus.api.reads import Drift, device_samples, drifts, latest_samples
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
 from gpus.api.views import DeviceView, NodeView

@@ -12,7 +12,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from accounts.models import AuditFinding
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample
 from scheduling.model.device import MIG_MODE
 

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 
 
 class Sample(models.Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.transactions import hardware_transaction
+from foundation.transactions import hardware_transaction
 from gpus.models import Device, Node
 
 

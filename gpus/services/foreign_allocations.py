@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from accounts.transactions import hardware_transaction
+from foundation.transactions import hardware_transaction
 from gpus.annotations import FoundAllocation
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.counters import recount

@@ -6,7 +6,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from accounts.transactions import hardware_transaction
+from foundation.transactions import hardware_transaction
 from gpus.manifests import NodeSpec
 from gpus.models import Node
 from gpus.services.node_status import ObservedNode

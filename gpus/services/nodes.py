@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from accounts.transactions import hardware_transaction
+from foundation.transactions import hardware_transaction
 from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.counters import recount

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from accounts.roll_up import Aggregate, Resolution, Series, roll_up, start_of
+from foundation.time_series import Aggregate, Resolution, Series, roll_up, start_of
 from gpus.models import ContainerSample, Device, DeviceSample
 
 _MIB: Final = 2**20

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from accounts.api.fields import Text, Word
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import PreconditionFailed
 from accounts.services.precondition import etag
+from foundation.exceptions import PreconditionFailed
 from history.models import Price
 from history.services.prices import generation_of, read_prices, replace_prices
 

@@ -14,8 +14,8 @@ from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from accounts.exceptions import NotFound
 from accounts.models import Cluster
+from foundation.exceptions import NotFound
 from history.models import UsageRecord
 from history.services.reports import idle, preemptions, usage, waits
 from history.services.reports.table import Part, Report, Request, write_csv

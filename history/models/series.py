@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from django.db import models
 
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 
 
 class Scope(StrEnum):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 from psycopg import sql
 
-from accounts.roll_up import Resolution, start_of
+from foundation.time_series import Resolution, start_of
 from history.models import Count, CountSample, DeviceSample, QuotaSample, Scope, WorkloadSample
 from history.services.retention import RETENTION
 from history.services.waits import percentile

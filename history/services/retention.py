@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from accounts.roll_up import Resolution, Series, roll_up
+from foundation.time_series import Resolution, Series, roll_up
 from history.models import CountSample, DeviceSample, QuotaSample, Subject, UsageRecord, WorkloadSample
 from history.services.sampling.sample import take_turn
 

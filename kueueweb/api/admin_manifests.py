@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_http_methods
 
-from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from accounts.services.access import clusters_of
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
+from foundation.exceptions import KueuewebError
 from queues.kinds import KINDS
 from scheduling.manifest import LocatedError
 

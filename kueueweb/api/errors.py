@@ -17,25 +17,25 @@ from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts import exceptions as queues
 from accounts.services import device_login
 from accounts.services.precondition import etag
+from foundation import exceptions
 from kueueweb.api.exceptions import TooLarge
 from kueueweb.api.field_mistakes import field_mistakes
 from kueueweb.logs import in_one_line
 from scheduling.manifest import LocatedError
 
-_STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
-    queues.NotPermitted: status.HTTP_403_FORBIDDEN,
-    queues.NotFound: status.HTTP_404_NOT_FOUND,
-    queues.Conflict: status.HTTP_409_CONFLICT,
-    queues.ManifestTooLarge: status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
-    queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
-    queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
-    queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
+_STATUS: Final[Mapping[type[exceptions.KueuewebError], int]] = {
+    exceptions.NotPermitted: status.HTTP_403_FORBIDDEN,
+    exceptions.NotFound: status.HTTP_404_NOT_FOUND,
+    exceptions.Conflict: status.HTTP_409_CONFLICT,
+    exceptions.ManifestTooLarge: status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
+    exceptions.InvalidRequest: status.HTTP_400_BAD_REQUEST,
+    exceptions.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
+    exceptions.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
     device_login.DeviceLoginError: status.HTTP_400_BAD_REQUEST,
-    queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
-    queues.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
+    exceptions.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
+    exceptions.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
 }
 _SECRET: Final = frozenset({"password", "token", "device_code", "user_code"})
 """Fields that no error repeats."""
@@ -65,7 +65,7 @@ _log = logging.getLogger(__name__)
 
 def error_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
-    if isinstance(error, queues.KueuewebError):
+    if isinstance(error, exceptions.KueuewebError):
         set_rollback()
         return _refusal(error)
     if isinstance(error, OperationalError | InterfaceError | RedisError):
@@ -87,15 +87,15 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
     return Response(body, problem.status_code, headers=_headers(problem))
 
 
-def _refusal(error: queues.KueuewebError) -> Response:
+def _refusal(error: exceptions.KueuewebError) -> Response:
     body = error_body(error.reason, error.message, map(located, error.errors))
     headers: dict[str, str] = {}
     if isinstance(error, device_login.DeviceLoginError):
         body["error"] = error.oauth_error
-    if isinstance(error, queues.LimitReached):
+    if isinstance(error, exceptions.LimitReached):
         if error.retry_after is not None:
             headers["Retry-After"] = str(error.retry_after)
-    elif isinstance(error, queues.PreconditionFailed | queues.PreconditionRequired):
+    elif isinstance(error, exceptions.PreconditionFailed | exceptions.PreconditionRequired):
         body["current"] = error.current
         if error.current is not None:
             headers["ETag"] = etag(_version_of(error.current))
@@ -126,7 +126,7 @@ def _fits_json(value: Any) -> bool:
     return isinstance(value, str | float | None)
 
 
-def _status(error: queues.KueuewebError) -> int:
+def _status(error: exceptions.KueuewebError) -> int:
     return next(code for kind, code in _STATUS.items() if isinstance(error, kind))
 
 
@@ -150,7 +150,7 @@ def _sent(request: Any) -> Mapping[str, Any]:
         return {}
     try:
         body = request.data
-    except (drf.APIException, queues.KueuewebError):  # the body cannot be read
+    except (drf.APIException, exceptions.KueuewebError):  # the body cannot be read
         body = None
     return {**(body if isinstance(body, Mapping) else {}), **request.query_params.dict()}
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from django.db import DatabaseError, close_old_connections, connection
 from redis import RedisError
 
-from accounts.heartbeat import Role, role_health
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.heartbeat import Role, role_health
+from foundation.redis_client import redis_client
 
 
 def readiness() -> dict[str, str | dict[str, str]]:

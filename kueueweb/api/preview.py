@@ -14,13 +14,13 @@ from rest_framework.response import Response
 
 from accounts.api.flags import flag
 from accounts.api.scope import ClusterView
-from accounts.exceptions import NotPermitted
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied
 from accounts.services.cluster_settings import CONFIGURATION_NAME
 from clusters.api.manifest_views import ApplyResultSerializer, ManifestsView, result_json
 from clusters.manifests import apply_manifests, delete_manifest, get_manifests, kind_named
 from clusters.manifests.apply import ApplyResult
+from foundation.exceptions import NotPermitted
 from gpus.vendors import VENDORS
 from history.services.prices import read_prices
 from history.services.reports.usage import per_unit

@@ -6,7 +6,7 @@ from typing import Final
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 
-from accounts import tracing
+from foundation import tracing
 
 Handler = Callable[[HttpRequest], HttpResponse]
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.utils import timezone
 
-from accounts.heartbeat import role_health
 from accounts.models import AuditFinding, Cluster
-from accounts.redis_client import redis_client
+from foundation.heartbeat import role_health
+from foundation.redis_client import redis_client
 from kueueweb.checkup.finding import Finding, fail, ok, warn
 from queues.models import Workload
 from scheduler.api.diagnostics_views import held_off_by

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from kueueweb.checkup.finding import Finding, clock, fail, ok, warn
 
 _OLDEST: Final = (6, 2)

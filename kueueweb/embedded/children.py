@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from accounts.parent_death import to_die_with
+from foundation.parent_death import to_die_with
 
 
 def start(

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.api.authentication import TokenAuthentication
-from accounts.serving.bodies import Headers, Refused
+from foundation.serving.bodies import Headers, Refused
 
 _threads: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="credentials")
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.addresses import counted_address
-from accounts.serving.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
+from foundation.client_addresses import counted_address
+from foundation.serving.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
 from kueueweb.web.turns import Turns
 
 Scope = MutableMapping[str, Any]

@@ -20,8 +20,8 @@ from a2wsgi.wsgi import build_environ
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 
-from accounts.parent_death import die_with_parent
-from accounts.serving.bodies import Receive, Refused
+from foundation.parent_death import die_with_parent
+from foundation.serving.bodies import Receive, Refused
 from kueueweb.web.gate import Application, Scope, Send, callers, refuse, replay
 from kueueweb.web.turns import Turns
 

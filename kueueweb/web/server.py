@@ -6,7 +6,7 @@ from typing import Any, Final
 import uvicorn
 from django.conf import settings
 
-from accounts.serving.connections import ConnectionLimits, limited_protocol, networks
+from foundation.serving.connections import ConnectionLimits, limited_protocol, networks
 from kueueweb.asgi import watchers, wire_watchers
 
 _MAX_SOCKET_MESSAGE_BYTES: Final = 16 * 1024

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 from django.db import Error as DatabaseFailure
 
-from accounts.serving.bodies import Headers, Message, Receive
+from foundation.serving.bodies import Headers, Message, Receive
 from kueueweb.web.gate import Application, Scope, Send, answer
 from kueueweb.web.versions import ReadVersions, Versions
 from queues.api.watches import WATCH_HEADER, WATCH_MEDIA_TYPE, WATCH_NAMES, WatchQuery

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from redis import RedisError
 
-from accounts.serving.bodies import Message, Receive
+from foundation.serving.bodies import Message, Receive
 from kueueweb.web.gate import Application, Scope, Send, answer
 from kueueweb.web.versions import RESTS, ReadVersions, Versions
 from kueueweb.web.watching import Answer, WatchLimits, asked, disconnected

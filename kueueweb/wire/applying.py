@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from accounts.exceptions import HostileManifest, ManifestErrors
 from accounts.models import ManagedFields
 from accounts.services.managed_fields import ANNOTATION
 from clusters.webhook.conversion import NotConvertible, convert
+from foundation.exceptions import HostileManifest, ManifestErrors
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import JsonObject
 from queues.manifests.documents import read_documents

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS
 from accounts.services.reach import Reach
@@ -16,6 +15,7 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.get import configuration_manifests
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
+from kinds.declaration import Kind
 from kueueweb.wire import tables
 from kueueweb.wire.job_objects import job_objects
 from kueueweb.wire.tables import Column

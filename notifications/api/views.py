@@ -20,8 +20,8 @@ from rest_framework.views import APIView
 from accounts.api.fields import Text, TrueOrFalse
 from accounts.api.scope import ClusterView, json_object
 from accounts.api.tokens import require_whole
-from accounts.exceptions import LimitReached
 from accounts.models import Cluster
+from foundation.exceptions import LimitReached
 from notifications.models import CHANNELS, TIMED_EVENTS, Channel, Delivery, Event, Notification, NotificationRule
 from notifications.services.gathering import targets_of, tell
 from notifications.services.occurrences import DEFAULT_MINUTES, Occurrence

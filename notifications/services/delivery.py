@@ -18,8 +18,8 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 
-from accounts.alone import Work, alone
-from accounts.outgoing import open_public_url, plain_words
+from foundation.advisory_locks import LockedWork, try_lock
+from foundation.outgoing import open_public_url, plain_words
 from notifications.models import Channel, Delivery, DeliveryState
 from scheduling.model.times import rfc3339
 
@@ -41,7 +41,7 @@ def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
     What is known not to have arrived is tried again, with longer pauses. Receivers that users have named may be as
     slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of each.
     """
-    with alone(Work.DELIVERIES) as mine:
+    with try_lock(LockedWork.DELIVERIES) as mine:
         return _deliver(now, limit) if mine else 0
 
 

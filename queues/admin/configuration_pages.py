@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from accounts.admin import ClusterObjectAdmin
-from accounts.exceptions import NotFound
+from foundation.exceptions import NotFound
 from queues.admin import forms
 from queues.admin.history import MOST, edits_of
 from queues.kinds import KINDS

@@ -13,10 +13,10 @@ from django import forms
 from django.db import transaction
 
 from accounts.admin import AnyModelForm
-from accounts.exceptions import InvalidRequest, ManifestErrors, MirroredFromCluster, PreconditionFailed
-from accounts.kinds.declaration import Field, Kind
-from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.services.precondition import Precondition
+from foundation.exceptions import InvalidRequest, ManifestErrors, MirroredFromCluster, PreconditionFailed
+from kinds.declaration import Field, Kind
+from kinds.field_types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.multifactor import MultifactorWeights

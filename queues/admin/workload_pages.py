@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.admin import AnyModelAdmin, AnyTabularInline
-from accounts.exceptions import MirroredFromCluster
 from accounts.services.cluster_settings import require_not_mirrored
+from foundation.exceptions import MirroredFromCluster
 from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services import workloads
 

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
 from accounts.models import Cluster
 from accounts.services.access import require_all
+from foundation.exceptions import Conflict, InvalidRequest, NotPermitted
 from queues.api.serializers import (
     ChangedSerializer,
     FinishSerializer,

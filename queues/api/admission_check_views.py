@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.api.fields import Text
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import NotPermitted
+from foundation.exceptions import NotPermitted
 from queues.api.serializers import Shape, WorkloadDetailSerializer
 from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.manifests.workload import MAX_POD_SETS

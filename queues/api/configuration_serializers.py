@@ -7,10 +7,10 @@ from rest_framework import serializers
 
 from accounts.api.fields import Text as TextField
 from accounts.api.fields import TrueOrFalse
-from accounts.kinds.declaration import Field, Group, Kind
-from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.models import ClusterMode, DeviceBinding
 from accounts.services.cluster_settings import telemetry_url_mistake
+from kinds.declaration import Field, Group, Kind
+from kinds.field_types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks

@@ -15,8 +15,6 @@ from rest_framework.response import Response
 
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import PreconditionFailed, PreconditionRequired
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, RoleBinding
 from accounts.services.access import access_of, accesses_of, clusters_of
 from accounts.services.apply_result import Action
@@ -33,6 +31,8 @@ from accounts.services.cluster_settings import (
 )
 from accounts.services.precondition import etag
 from accounts.services.reach import Reach
+from foundation.exceptions import PreconditionFailed, PreconditionRequired
+from kinds.declaration import Kind
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS

@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import PreconditionFailed
 from accounts.services.precondition import etag
+from foundation.exceptions import PreconditionFailed
 from queues.api.quota_cells import change_cells, flavor_cells
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.exceptions import ManifestErrors, NotFound
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services.precondition import Precondition
+from foundation.exceptions import ManifestErrors, NotFound
+from kinds.declaration import Kind
 from queues.services.configuration import apply_json, objects
 from scheduling.manifest import FieldReader, LocatedError, ValidationReport
 from scheduling.manifest.field_reader import suggestion

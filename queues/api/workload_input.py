@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.exceptions import ManifestErrors
+from foundation.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec

@@ -18,11 +18,11 @@ from rest_framework.response import Response
 from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
-from accounts.exceptions import ManifestErrors, NotPermitted
 from accounts.kinds.frameworks import disabled_mistake
 from accounts.models import Cluster
 from accounts.services.access import Access
 from accounts.services.apply_result import Submitted
+from foundation.exceptions import ManifestErrors, NotPermitted
 from queues.api.documents import JSON_AND_YAML
 from queues.api.filters import WorkloadFilter, query_text
 from queues.api.serializers import (

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from accounts.kinds.declaration import Kind
 from accounts.kinds.namespace import NAMESPACE
 from accounts.kinds.role_binding import ROLE_BINDING
+from kinds.declaration import Kind
 from queues.kinds import users
 from queues.kinds.classes import PRIORITY_CLASS, RUNTIME_CLASS, WORKLOAD_PRIORITY_CLASS
 from queues.kinds.flavors import ADMISSION_CHECK, RESOURCE_FLAVOR, TOPOLOGY

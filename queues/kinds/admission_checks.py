@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from accounts.kinds.declaration import Reading
-from accounts.kinds.types import FieldType
+from kinds.declaration import Reading
+from kinds.field_types import FieldType
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any, Final
 
-from accounts.kinds.declaration import Field, Kind, Reading
-from accounts.kinds.types import Boolean, Choice, Integer, Quantities, Structure, Text
+from kinds.declaration import Field, Kind, Reading
+from kinds.field_types import Boolean, Choice, Integer, Quantities, Structure, Text
 from queues.models import PriorityClass, RuntimeClass, WorkloadPriorityClass
 from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_label, label_value, qualified_name

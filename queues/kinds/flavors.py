@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from accounts.kinds.declaration import Field, Kind, Place, Reading
-from accounts.kinds.types import Boolean, Structure, Text, TextMap
+from kinds.declaration import Field, Kind, Place, Reading
+from kinds.field_types import Boolean, Structure, Text, TextMap
 from queues.kinds import users
 from queues.models import AdmissionCheck, ResourceFlavor, Topology
 from scheduling.manifest import FieldReader, MistakeReason

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any, Final
 
-from accounts.kinds.declaration import Field, Kind, Reading
-from accounts.kinds.types import Quantities, Structure, read_quantities
+from kinds.declaration import Field, Kind, Reading
+from kinds.field_types import Quantities, Structure, read_quantities
 from queues.models import LimitRange, ResourceQuota
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
 from scheduling.manifest import FieldReader, MistakeReason

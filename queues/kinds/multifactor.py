@@ -3,8 +3,8 @@
 import json
 from typing import Any, Final
 
-from accounts.kinds.declaration import Reading
-from accounts.kinds.types import AnnotationType
+from kinds.declaration import Reading
+from kinds.field_types import AnnotationType
 from queues.kinds.annotated_json import read_json_annotation
 from queues.kinds.quotas import Naming, camel_case, snake_case
 from scheduling.manifest import FieldReader

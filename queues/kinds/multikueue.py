@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Final
 
-from accounts.kinds.declaration import Field, Kind, Place, Reading
-from accounts.kinds.types import Choice, Structure, Text
+from kinds.declaration import Field, Kind, Place, Reading
+from kinds.field_types import Choice, Structure, Text
 from queues.models import MultiKueueCluster, MultiKueueConfig
 from scheduling.manifest import FieldReader, MistakeReason
 

@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from accounts.kinds.declaration import KindSpec, Reading
-from accounts.kinds.types import AnnotationType
+from kinds.declaration import KindSpec, Reading
+from kinds.field_types import AnnotationType
 from queues.kinds.annotated_json import read_json_annotation
 from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec
 from scheduling.manifest import FieldReader, MistakeReason

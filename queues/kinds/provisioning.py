@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any, Final
 
-from accounts.kinds.declaration import Field, Kind
-from accounts.kinds.types import Choice, Structure, Text, TextMap
+from kinds.declaration import Field, Kind
+from kinds.field_types import Choice, Structure, Text, TextMap
 from queues.models import ProvisioningRequestConfig
 from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_subdomain, qualified_name

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
-from accounts.kinds.selector import read_label_selector
-from accounts.kinds.types import AnnotatedChoice, Boolean, Choice, FieldType, Integer, Structure, Text, Weight
+from kinds.declaration import Field, Group, Kind, Place, Reading
+from kinds.field_types import AnnotatedChoice, Boolean, Choice, FieldType, Integer, Structure, Text, Weight
+from kinds.label_selector import read_label_selector
 from queues.kinds import multifactor, node_quotas, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups

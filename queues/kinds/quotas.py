@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from accounts.kinds.declaration import Reading
-from accounts.kinds.types import FieldType
+from kinds.declaration import Reading
+from kinds.field_types import FieldType
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain, qualified_name

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.exceptions import ManifestErrors
+from foundation.exceptions import ManifestErrors
 from queues.manifests.workload import WorkloadSpec
 from scheduling.manifest import LocatedError, MistakeReason
 from scheduling.model.quantity import UNLIMITED

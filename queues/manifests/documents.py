@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from accounts.exceptions import HostileManifest, ManifestErrors, ManifestTooLarge
+from foundation.exceptions import HostileManifest, ManifestErrors, ManifestTooLarge
 from scheduling.manifest import LocatedError, MistakeReason
 
 MAX_BYTES: Final = 32 * 2**20

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from accounts.exceptions import ManifestErrors, UnsupportedKind
+from foundation.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job import JobManifest, WorkloadsPer, workload_name

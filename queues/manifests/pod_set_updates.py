@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from accounts.exceptions import ManifestErrors
+from foundation.exceptions import ManifestErrors
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations

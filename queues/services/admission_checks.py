@@ -10,9 +10,9 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.events import wake_scheduler
-from accounts.exceptions import Conflict, NotFound
 from accounts.models import Cluster
+from foundation.exceptions import Conflict, NotFound
+from foundation.wake_ups import wake_scheduler
 from queues.manifests.pod_set_updates import read_pod_set_updates
 from queues.models import AdmissionCheck, Workload
 from queues.services.workload_events import log_event

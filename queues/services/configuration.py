@@ -10,15 +10,15 @@ from django.db import connection, transaction
 from django.db.models import Value
 from django.utils import timezone
 
-from accounts.events import wake_scheduler
-from accounts.exceptions import Conflict, InvalidRequest, ManifestErrors, NotFound
-from accounts.kinds.declaration import Kind, KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
 from accounts.services.object_status import server_metadata
 from accounts.services.precondition import Precondition, require_precondition
+from foundation.exceptions import Conflict, InvalidRequest, ManifestErrors, NotFound
+from foundation.wake_ups import wake_scheduler
+from kinds.declaration import Kind, KindSpec
 from queues.kinds import KINDS
 from queues.kinds.node_quotas import keep_followed
 from queues.manifests.generated_name import generated_name

@@ -10,11 +10,11 @@ from typing import Any
 from django.db.models import Count
 from django.utils import timezone
 
-from accounts.events import request_push
-from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.kinds.frameworks import disabled_mistake
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from foundation.exceptions import ManifestErrors, UnsupportedKind
+from foundation.wake_ups import request_push
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest, WorkloadsPer
 from queues.manifests.job_workloads import (

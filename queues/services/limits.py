@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db.models import Count, QuerySet
 from redis import RedisError
 
-from accounts.exceptions import LimitReached
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.exceptions import LimitReached
+from foundation.redis_client import redis_client
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload
 

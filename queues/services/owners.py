@@ -11,12 +11,12 @@ from typing import Final
 
 from django.db.models import Q
 
-from accounts.exceptions import NotPermitted
 from accounts.kinds.feature_gates import CONCURRENT_ADMISSION, is_on
 from accounts.models import Cluster, Namespace
 from accounts.services.access import TREE_KINDS, Access
 from accounts.services.apply_result import Submitted
 from accounts.services.reach import Reach
+from foundation.exceptions import NotPermitted
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import WorkloadSpec

@@ -9,8 +9,8 @@ import orjson
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts.events import wake_scheduler
 from accounts.models import Cluster
+from foundation.wake_ups import wake_scheduler
 from queues.models import Pod, PodSet, Workload
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.model.times import rfc3339

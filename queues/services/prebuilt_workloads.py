@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 from django.db.models import F, QuerySet
 
-from accounts.exceptions import Conflict
 from accounts.models import Cluster
+from foundation.exceptions import Conflict
 from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec

@@ -12,12 +12,12 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from psycopg import Error as DatabaseError
 
-from accounts.events import wake_scheduler
-from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.kinds.feature_gates import CONCURRENT_ADMISSION, is_on
 from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster, Namespace
-from accounts.tracing import current_traceparent
+from foundation.exceptions import AlreadyExists, ManifestErrors
+from foundation.tracing import current_traceparent
+from foundation.wake_ups import wake_scheduler
 from queues.manifests.bounds import check_totals
 from queues.manifests.kueue_keys import PARENT
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec

@@ -19,9 +19,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 from psycopg import sql
 
-from accounts.events import request_push, wake_scheduler
-from accounts.exceptions import Conflict
 from accounts.models import Cluster
+from foundation.exceptions import Conflict
+from foundation.wake_ups import request_push, wake_scheduler
 from queues.models import Pod, Workload
 from queues.services.bulk import json_text
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES

@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from accounts.heartbeat import SILENT_SECONDS, Role, role_health
 from accounts.kinds.frameworks import disabled_frameworks
 from accounts.services.watcher_health import watcher_health
+from foundation.heartbeat import SILENT_SECONDS, Role, role_health
 from scheduler.api.cluster_totals import device_totals, workload_totals
 from scheduler.live.published import leads
 from scheduler.models import Lease

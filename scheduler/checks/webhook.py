@@ -33,9 +33,9 @@ import msgspec
 from django.conf import settings
 from django.core.cache import cache
 
-from accounts.exceptions import KueuewebError, ManifestErrors
 from accounts.models import Cluster
-from accounts.outgoing import AddressNotAllowed, open_url, plain_words
+from foundation.exceptions import KueuewebError, ManifestErrors
+from foundation.outgoing import AddressNotAllowed, open_url, plain_words
 from queues.models import AdmissionCheck, Workload
 from queues.services.admission_checks import WEBHOOK_CONTROLLER, CheckAnswer, set_check_state
 from scheduling.model.quantity import format_amount

@@ -13,8 +13,8 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import Model
 
-from accounts.events import wake_scheduler
 from accounts.models import Cluster
+from foundation.wake_ups import wake_scheduler
 from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceFlavor
 from scheduler.store.flavor_capacities import capacities
 from scheduling.devices.capacity import FlavorCapacity

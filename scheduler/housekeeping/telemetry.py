@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from accounts.models import Cluster
-from accounts.outgoing import open_url, without_credentials
+from foundation.outgoing import open_url, without_credentials
 from gpus.services.telemetry import Reading, read_metrics, store_reading, together
 
 _TIMEOUT_SECONDS: Final = 5.0

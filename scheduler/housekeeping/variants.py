@@ -13,8 +13,8 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster
+from foundation.exceptions import Conflict, ManifestErrors
 from queues.manifests.job import variant_name
 from queues.manifests.kueue_keys import ALLOWED_FLAVORS, PARENT
 from queues.manifests.workload import WorkloadSpec

@@ -39,8 +39,8 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from accounts.events import request_push
 from accounts.models import Cluster
+from foundation.wake_ups import request_push
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.services.configuration import finish_deletions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from accounts.models import Cluster, ClusterMode
-from accounts.transactions import unnoticed_transaction
+from foundation.transactions import unnoticed_transaction
 from scheduler.leader.engine import RUN_SECONDS, Engine, Run
 from scheduler.leader.shadow import ShadowFollower
 from scheduler.store.batch import Batch, DecisionRow

@@ -24,7 +24,7 @@ from typing import Final
 from django.db import DatabaseError, close_old_connections
 
 from accounts.models import Cluster
-from accounts.outages import is_database_away
+from foundation.outages import is_database_away
 from queues.services.workloads import set_aside
 from scheduler.leader.engine import Engine
 from scheduler.leader.failed_batch import write_failed_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from accounts import tracing
+from foundation import tracing
 from queues.models import Workload
 from scheduler.store.batch import Batch
 from scheduling.model.vocabulary import DecisionKind

@@ -21,9 +21,9 @@ from django.http.request import split_domain_port, validate_host
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.api.authentication import TokenAuthentication
-from accounts.exceptions import NotFound
 from accounts.services.access import access_of
 from accounts.services.cluster_settings import cluster_named
+from foundation.exceptions import NotFound
 from queues.services.visibility import visibility_of
 from scheduler.live.frames import Audience
 

@@ -14,7 +14,7 @@ import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
 
-from accounts.redis_client import asynchronous_redis_client
+from foundation.redis_client import asynchronous_redis_client
 from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
 from scheduler.live.publisher import group, snapshot_key
 

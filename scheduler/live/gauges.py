@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from scheduling.world import World
 
 _log = logging.getLogger(__name__)

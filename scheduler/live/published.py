@@ -10,7 +10,7 @@ from django.utils import timezone
 from redis import RedisError
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from scheduler.live.publisher import snapshot_key
 from scheduler.models import Lease
 

@@ -23,7 +23,7 @@ import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from gpus.units import device_amounts, mig_instance, mig_places
 from scheduler.live.frames import MAX_NAMED, named
 from scheduler.live.shapes import (

@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.db import DataError, IntegrityError, OperationalError, transaction
 
 from accounts.models import Cluster
-from accounts.transactions import unnoticed_transaction
+from foundation.transactions import unnoticed_transaction
 from queues.services.workloads import record_replaced
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes

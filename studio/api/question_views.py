@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from accounts.api.fields import Text
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import Conflict
 from accounts.services.access import Access
+from foundation.exceptions import Conflict
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus
 from studio.api.remedies import RemediesSerializer, shown_remedies

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.exceptions import KueuewebError
-from accounts.parent_death import to_die_with
+from foundation.exceptions import KueuewebError
+from foundation.parent_death import to_die_with
 
 _NICENESS: Final = 10
 """The scheduler has precedence on a machine that both run on."""

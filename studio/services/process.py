@@ -18,9 +18,9 @@ from uuid import UUID, uuid4
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
 
-from accounts.exceptions import KueuewebError
-from accounts.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
-from accounts.redis_client import redis_client
+from foundation.exceptions import KueuewebError
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from foundation.redis_client import redis_client
 from studio.models import Question, QuestionState
 from studio.services.children import Child, Limits, Outcome, start_child
 from studio.services.leases import (

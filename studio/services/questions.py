@@ -13,9 +13,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.exceptions import LimitReached, Unavailable
-from accounts.heartbeat import SILENT_SECONDS, Role, is_alive
 from accounts.models import Cluster
+from foundation.exceptions import LimitReached, Unavailable
+from foundation.heartbeat import SILENT_SECONDS, Role, is_alive
 from studio.models import OPEN_STATES, Question, QuestionKind, QuestionState
 from studio.services.leases import wake_studios
 

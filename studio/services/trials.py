@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from accounts.exceptions import NotFound
 from accounts.models import Cluster
+from foundation.exceptions import NotFound
 from queues.models import WorkloadPriorityClass
 from scheduler.store.kept_world import kept_world
 from scheduling.studio.remedies import find_remedies

@@ -16,8 +16,8 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.test import override_settings
 
-from accounts.migrated import missing_migrations
 from accounts.models import Cluster, ClusterMode
+from foundation.migrated import missing_migrations
 from queues.models import ClusterQueue, PodSet, Workload
 from tests.databases import new_database
 from tests.factories import START as NOW

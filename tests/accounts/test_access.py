@@ -3,9 +3,9 @@
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
-from accounts.exceptions import NotPermitted
 from accounts.models import Role, RoleBinding
 from accounts.services.access import Access, access_of, may, require_all, visible_namespaces
+from foundation.exceptions import NotPermitted
 
 
 def only(role: Role) -> frozenset[Role]:

@@ -8,11 +8,11 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from rest_framework.test import APIClient
 
-from accounts.heartbeat import Role as Running
-from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Role, RoleBinding, TokenDetails
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
+from foundation.heartbeat import Role as Running
+from foundation.heartbeat import touch_heartbeat
 from gpus.models import Device
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import (

@@ -7,11 +7,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from accounts.exceptions import AlreadyExists
 from accounts.models import AuditRecord, Cluster, SavedView
 from accounts.services import saved_views
 from accounts.services.saved_views import save_view
 from accounts.services.tokens import create_token
+from foundation.exceptions import AlreadyExists
 from tests.api_client import SchemaClient
 from tests.users import client_of, make_user
 

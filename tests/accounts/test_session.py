@@ -15,7 +15,7 @@ from knox.models import AuthToken
 from redis import RedisError
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from tests.api_client import SchemaClient
 from tests.users import make_user
 

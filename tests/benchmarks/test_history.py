@@ -16,7 +16,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Cluster, Namespace
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from history.models import UsageRecord, WorkloadSample
 from history.services.sampling.sample import sample
 from queues.api.workload_input import read_workload

@@ -15,8 +15,8 @@ from django.core.cache import cache
 from django.db import connection
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
 from accounts.services import device_login
+from foundation.redis_client import redis_client
 from queues.models import ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts

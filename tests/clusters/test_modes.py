@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from accounts.events import PUSH_TASK
 from accounts.models import Cluster, ClusterMode, Namespace
-from accounts.redis_client import redis_client
 from clusters.audit.auditor import audited_clusters
 from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
 from clusters.connection import client_for
@@ -21,6 +19,8 @@ from clusters.push.installation import identity
 from clusters.push.kueues_lease import KueuesLease
 from clusters.sync.watcher import Watcher
 from clusters.tasks import push_cluster
+from foundation.redis_client import redis_client
+from foundation.wake_ups import PUSH_TASK
 from queues.models import Workload
 from scheduler.tasks import _scheduled
 from scheduling.model.times import rfc3339

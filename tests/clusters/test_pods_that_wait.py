@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from accounts.exceptions import ManifestErrors
 from clusters.client import NAMESPACES, PODS, JsonObject, Kind
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS
+from foundation.exceptions import ManifestErrors
 from queues.models import Job, Workload
 from queues.services.jobs import delete_jobs
 from queues.services.workloads import hold, release

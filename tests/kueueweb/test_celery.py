@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import OperationalError, connection
 from redis import Redis
 
-from accounts.chores import CHORE_SECONDS
+from foundation.chores import CHORE_SECONDS
 from kueueweb.celery import BeatScheduler, app
 from notifications.models import Event, NotificationRule
 from tests.factories import START, make_cluster

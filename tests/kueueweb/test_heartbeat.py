@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, note_progress, role_health, touch_heartbeat
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, note_progress, role_health, touch_heartbeat
+from foundation.redis_client import redis_client
 from kueueweb.api.health import readiness
 from scheduler.models import Lease
 

@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 
-from accounts.exceptions import MirroredFromCluster
 from accounts.models import Cluster, ClusterMode
 from clusters.manifests import apply_manifests
+from foundation.exceptions import MirroredFromCluster
 from gpus.models import Node
 from queues.models import ClusterQueue, Workload
 from tests.kueueweb.test_write_paths import OPERATIONS, Write, cluster, prepare, rows, send, url_of

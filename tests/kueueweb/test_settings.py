@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 
-from accounts.events import SCHEDULE_TASK
+from foundation.wake_ups import SCHEDULE_TASK
 from kueueweb.celery import app
 
 ROOT = Path(__file__).resolve().parents[2]

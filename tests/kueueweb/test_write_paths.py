@@ -16,11 +16,11 @@ from django.db import connection
 from django.db.models import Model
 from knox.models import AuthToken
 
-from accounts.heartbeat import Role as Running
-from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Namespace, Role, RoleBinding, SavedView
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
+from foundation.heartbeat import Role as Running
+from foundation.heartbeat import touch_heartbeat
 from notifications.models import NotificationRule
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from accounts.exceptions import NotFound
+from foundation.exceptions import NotFound
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 from studio.services.children import MAX_ANSWER_BYTES, Child, GoOn, Limits, Outcome, start_child

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
-from accounts.heartbeat import Role, is_alive
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.heartbeat import Role, is_alive
+from foundation.redis_client import redis_client
 from queues.models import Workload
 from scheduler.leader.engine import Engine
 from scheduler.live.rights import user_group

@@ -11,10 +11,10 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from accounts.heartbeat import Role, touch_heartbeat
 from accounts.models import Cluster, RoleBinding
 from accounts.models import Role as UserRole
-from accounts.redis_client import redis_client
+from foundation.heartbeat import Role, touch_heartbeat
+from foundation.redis_client import redis_client
 from queues.models import LocalQueue, Workload
 from scheduling.advice.explanation import WaitState
 from studio.models import Question, QuestionState

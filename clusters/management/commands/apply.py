@@ -9,9 +9,9 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_documents
+from foundation.exceptions import KueuewebError
 from queues.manifests.documents import Document, read_documents
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")

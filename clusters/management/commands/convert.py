@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import ManifestErrors
 from clusters.manifests import to_yaml
 from clusters.manifests.translation.translated import JsonObject, Translation
 from clusters.manifests.translation.translations import translate_all
+from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import read_documents
 from queues.manifests.kueue_keys import QUEUE_NAME
 

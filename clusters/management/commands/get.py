@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import KueuewebError
 from accounts.models import Cluster
 from clusters.manifests import get_manifests, to_yaml
+from foundation.exceptions import KueuewebError
 
 
 class Command(BaseCommand):

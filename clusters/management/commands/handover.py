@@ -7,12 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import KueuewebError
 from accounts.services.cluster_settings import cluster_named
 from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.takeover.handover import Handover
 from clusters.takeover.report import Refused
+from foundation.exceptions import KueuewebError
 
 
 class Command(BaseCommand):

@@ -14,8 +14,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from accounts.recorded_scenarios import read_scenarios
 from clusters.jobs.scenario import integrate
+from foundation.recorded_scenarios import read_scenarios
 
 
 class Command(BaseCommand):

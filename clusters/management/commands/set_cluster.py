@@ -7,7 +7,6 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import Conflict
 from accounts.models import Cluster, ClusterMode, DeviceBinding
 from accounts.services.cluster_settings import (
     set_accepted_managers,
@@ -16,6 +15,7 @@ from accounts.services.cluster_settings import (
     set_placement,
     set_serves_kueue_objects,
 )
+from foundation.exceptions import Conflict
 from scheduling.model.vocabulary import PlacementScope
 
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.heartbeat import Role
 from accounts.kinds.process_settings import visibility_listener
-from accounts.migrated import wait_until_migrated
 from accounts.models import Cluster
-from accounts.outages import patiently
 from clusters.client import ClusterError
 from clusters.connection import client_for
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import WebhookServer, made_by
 from clusters.webhook.visibility import ApiServices, VisibilityApplication, front_proxy_authorities
+from foundation.heartbeat import Role
+from foundation.migrated import wait_until_migrated
+from foundation.outages import patiently
 
 _BACKLOG = 128
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API server comes from outside

@@ -9,13 +9,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.collector import calm_the_collector
-from accounts.migrated import wait_until_migrated
 from accounts.models import Cluster
-from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, connect
 from clusters.connection import client_for
 from clusters.sync.watcher import Watcher
+from foundation.garbage_collection import calm_the_collector
+from foundation.migrated import wait_until_migrated
+from foundation.outages import patiently
 
 
 class Command(BaseCommand):

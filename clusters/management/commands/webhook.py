@@ -16,9 +16,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.process_settings import needs_given_certificates, webhook_listener
-from accounts.migrated import wait_until_migrated
 from accounts.models import MIRRORED_MODES, Cluster
-from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
 from clusters.connection import client_for
 from clusters.webhook.admission import Admission
@@ -27,6 +25,8 @@ from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import Registration, Served, WebhookServer, given, made_by
 from clusters.webhook.surroundings import ClusterSurroundings
+from foundation.migrated import wait_until_migrated
+from foundation.outages import patiently
 
 _BACKLOG = 128
 _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API server comes from outside

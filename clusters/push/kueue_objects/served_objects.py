@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from django.db.models import Q
 
-from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS, Status
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject
@@ -21,6 +20,7 @@ from clusters.push.namespaces import make_namespace
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
 from clusters.served.served_rows import Row, entries, read_rows, row_version, split
+from kinds.declaration import Kind
 from queues.kinds import KINDS
 from queues.models import ServedObject
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from history.models import Count
 from history.services.sampling.gathered import Gathered, Places, SubjectKey
 from history.services.waits import bucket_of

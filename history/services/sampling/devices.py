@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from history.models import Scope
 from history.services.sampling.demand import devices_waited_for
 from history.services.sampling.gathered import Devices, Gathered, Places, SubjectKey

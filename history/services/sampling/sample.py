@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution, start_of
+from foundation.time_series import Resolution, start_of
 from history.models import CountSample, DeviceSample, QuotaSample, Scope, Subject, WorkloadSample
 from history.services.sampling.decision_events import gather_events
 from history.services.sampling.devices import gather_devices

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.recorded_scenarios import read_scenarios
+from foundation.recorded_scenarios import read_scenarios
 from kueueweb.policies import kai, slurm, volcano, volcano_jobs, yunikorn
 
 Answer = Callable[[Mapping[str, Any]], Any]

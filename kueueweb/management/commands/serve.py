@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
 
-from accounts.migrated import wait_until_migrated
 from accounts.services.group_roles import apply_group_roles, read_group_roles
+from foundation.migrated import wait_until_migrated
 from kueueweb.web.server import Server, server_configuration
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from accounts.events import wake_scheduler
 from accounts.models import Cluster
+from foundation.wake_ups import wake_scheduler
 from queues.manifests.kueue_keys import PARENT
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS

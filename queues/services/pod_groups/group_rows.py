@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db.models import F
 
-from accounts.events import request_push
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied
+from foundation.wake_ups import request_push
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job_workloads import job_spec, job_workloads

@@ -16,8 +16,8 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
+from foundation.wake_ups import request_push, wake_scheduler
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import JOB_READERS
 from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH

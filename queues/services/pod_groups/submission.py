@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from accounts.exceptions import AlreadyExists
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
+from foundation.exceptions import AlreadyExists
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload

@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from gpus.manifests import configured_vendors
 from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
 from gpus.vendors import VENDORS

@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from accounts.heartbeat import role_health
 from accounts.models import AuditFinding, Cluster
+from foundation.heartbeat import role_health
 from scheduler.live.published import leads
 from scheduler.models import Lease
 

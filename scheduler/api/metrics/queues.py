@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from redis import RedisError
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from queues.models import LocalQueue
 from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.api.metrics.counts import Counts

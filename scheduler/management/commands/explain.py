@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import NotFound
 from accounts.models import Cluster
 from accounts.services.cluster_settings import cluster_named
+from foundation.exceptions import NotFound
 from queues.models import WorkloadPriorityClass
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict

@@ -18,7 +18,7 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.feature_gates import STRICT_KUEUE_LIFECYCLE
-from accounts.recorded_scenarios import read_scenarios
+from foundation.recorded_scenarios import read_scenarios
 from scheduler.store.configuration import read_configuration
 from scheduling.lifecycle.retention import read_retention
 from scheduling.simulator.life_result import play_life

@@ -20,7 +20,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.recorded_scenarios import read_scenarios
+from foundation.recorded_scenarios import read_scenarios
 from gpus.annotations import NODE, TIMES, count_scores, node_devices, pod_annotations, webhook_annotations
 from gpus.services import observed_node
 from gpus.vendors import VENDORS

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.exceptions import KueuewebError
+from foundation.exceptions import KueuewebError
 from queues.manifests.documents import read_documents
 from scheduler.store.configuration import read_configuration
 from scheduling.model.configuration import Configuration

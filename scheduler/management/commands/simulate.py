@@ -20,7 +20,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.recorded_scenarios import read_scenarios
+from foundation.recorded_scenarios import read_scenarios
 from scheduling.simulator.simulator import simulate
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from accounts.collector import calm_the_collector
-from accounts.migrated import wait_until_migrated
+from foundation.garbage_collection import calm_the_collector
+from foundation.migrated import wait_until_migrated
 from studio.services.children import Limits
 from studio.services.process import Studio, default_children, stop_on_signals
 

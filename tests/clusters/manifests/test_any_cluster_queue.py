@@ -4,9 +4,9 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from accounts.kinds.declaration import KindSpec
 from accounts.models import Cluster
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
+from kinds.declaration import KindSpec
 from queues.kinds import KINDS
 from queues.models import ClusterQueue
 from queues.services.configuration import apply_json, objects

@@ -4,9 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from accounts.exceptions import InvalidRequest, ManifestErrors, NotPermitted
 from accounts.models import Cluster, Namespace, Role, RoleBinding
 from clusters.manifests import apply_manifests
+from foundation.exceptions import InvalidRequest, ManifestErrors, NotPermitted
 from queues.models import (
     ClusterQueue,
     Cohort,

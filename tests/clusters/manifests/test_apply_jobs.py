@@ -6,9 +6,9 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from clusters.manifests import get_manifests
+from foundation.exceptions import ManifestErrors
 from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services.jobs import delete_jobs
 from queues.services.workloads import cancel

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from clusters.manifests import get_manifests
+from foundation.exceptions import ManifestErrors
 from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services.pod_groups.life import MemberPhase, record_phases
 from queues.services.workloads import cancel

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from accounts.exceptions import ManifestErrors
 from accounts.kinds.feature_gates import DEPENDENCIES, GATES, Standing
 from accounts.models import Cluster
+from foundation.exceptions import ManifestErrors
 from scheduling.manifest import LocatedError
 from tests.manifest_texts import Apply
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
-from accounts.exceptions import InvalidRequest
 from accounts.models import Cluster
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from clusters.manifests.kinds import KINDS, kind_named
+from foundation.exceptions import InvalidRequest
 from queues.models import ClusterQueue, Workload
 from tests import manifest_texts as texts
 from tests.manifest_texts import Apply, joined

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from accounts.exceptions import ManifestErrors
 from accounts.kinds.configuration import read_configuration
 from accounts.models import Cluster
 from clusters.manifests import apply_manifests
+from foundation.exceptions import ManifestErrors
 from queues.models import MultiKueueCluster, MultiKueueConfig
 from scheduling.manifest import FieldReader, ValidationReport
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounts.exceptions import ManifestErrors, UnsupportedKind
 from clusters.manifests.read import read_objects
+from foundation.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests.documents import Document, read_documents
 from scheduling.manifest import MistakeReason
 

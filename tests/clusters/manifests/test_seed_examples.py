@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.models import Cluster, Namespace
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from clusters.manifests.kinds import KINDS
+from foundation.exceptions import ManifestErrors, UnsupportedKind
 from queues.models import Workload
 
 pytestmark = pytest.mark.django_db

@@ -7,9 +7,9 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from accounts.exceptions import ManifestErrors
 from clusters.client import JsonObject
 from clusters.manifests.read import read_objects
+from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import read_documents
 from tests.clusters.every_kind import jobs_of, with_values
 from tests.clusters.operated_jobs import operated_job, template

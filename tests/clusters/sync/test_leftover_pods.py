@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.exceptions import Conflict
 from clusters.client import NAMESPACES, PODS
+from foundation.exceptions import Conflict
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from queues.models import Pod

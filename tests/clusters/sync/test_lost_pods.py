@@ -7,11 +7,11 @@ from base64 import b64decode
 import orjson
 import pytest
 
-from accounts.events import FORCED_DELETION_TASK
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
 from clusters.client import EVENTS, PODS, JsonObject
 from clusters.push.lost_pods import delete_lost_pods
+from foundation.redis_client import redis_client
+from foundation.wake_ups import FORCED_DELETION_TASK
 from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

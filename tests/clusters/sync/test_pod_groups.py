@@ -8,10 +8,10 @@ from base64 import b64decode
 import orjson
 import pytest
 
-from accounts.events import RELEASE_TASK
-from accounts.redis_client import redis_client
 from clusters.client import NAMESPACES, NODES, PODS, JsonObject
 from clusters.tasks import release_pods
+from foundation.redis_client import redis_client
+from foundation.wake_ups import RELEASE_TASK
 from gpus.models import DeviceAllocation
 from queues.models import Job, LocalQueue, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pytest
 from django.contrib.auth.models import User
 
-from accounts.exceptions import ManifestErrors
 from accounts.kinds.frameworks import FRAMEWORKS, SPARK, disabled_frameworks, framework_name
 from clusters.client import NAMESPACES
 from clusters.jobs.framework.store import ObjectStore
@@ -16,6 +15,7 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import KINDS
 from clusters.webhook.admission import MUTATE_JOBS, Admission
 from clusters.webhook.reviews import AdmissionRequest
+from foundation.exceptions import ManifestErrors
 from queues.manifests.kueue_keys import QUEUE_NAME
 from queues.models import LocalQueue, Workload
 from tests.clusters.group_pods import gpu_pod

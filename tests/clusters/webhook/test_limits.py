@@ -13,11 +13,11 @@ import pytest
 import urllib3
 from cryptography.hazmat.primitives import serialization
 
-from accounts.serving.bodies import BodyReader, Message, Receive
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.webhook.admission import VALIDATE_JOBS, Admission
 from clusters.webhook.application import WebhookApplication
 from clusters.webhook.server import MAX_CONNECTIONS_PER_ADDRESS
+from foundation.serving.bodies import BodyReader, Message, Receive
 from tests.clusters.webhook.served import HOST, FixedSurroundings, ServedWebhook
 from tests.clusters.webhook.test_visibility import signed, write_pair
 

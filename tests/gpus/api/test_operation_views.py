@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution, start_of
+from foundation.time_series import Resolution, start_of
 from gpus.models import Device, DeviceAllocation, DeviceSample, Node
 from queues.models import Pod
 from tests.api_client import SchemaClient

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from gpus.models import ContainerSample, DeviceSample
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up_telemetry, store_reading
 from scheduler.housekeeping.telemetry import ScrapeFailed, sample_clusters, scrape

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
-from accounts.roll_up import Resolution, start_of
+from foundation.redis_client import redis_client
+from foundation.time_series import Resolution, start_of
 from history.models import CountSample, QuotaSample, Scope, WorkloadSample
 from history.services.sampling.gathered import SubjectKey
 from history.services.sampling.sample import subject_ids

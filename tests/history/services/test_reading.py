@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution
+from foundation.time_series import Resolution
 from history.models import CountSample, QuotaSample, Scope, Subject, WorkloadSample
 from history.services.reading import Line, Reader, Selection, TooFine, TooMany, window
 from history.services.retention import RETENTION, prune_history, roll_up_history

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
-from accounts.roll_up import Resolution
+from foundation.redis_client import redis_client
+from foundation.time_series import Resolution
 from gpus.models import ContainerSample, Device
 from history.models import CountSample, DeviceSample, QuotaSample, UsageRecord, WorkloadSample
 from history.services.sampling.sample import sample

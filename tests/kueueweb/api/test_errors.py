@@ -9,7 +9,7 @@ from pytest_django import Settings
 from redis import ConnectionError as RedisConnectionError
 from rest_framework.exceptions import ValidationError
 
-from accounts.exceptions import AlreadyExists, Conflict, ManifestErrors, UnsupportedKind
+from foundation.exceptions import AlreadyExists, Conflict, ManifestErrors, UnsupportedKind
 from kueueweb.api.errors import bad_request, error_response, server_error
 from scheduling.manifest import LocatedError
 from tests.api_client import SchemaClient

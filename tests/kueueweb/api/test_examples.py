@@ -17,10 +17,10 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from accounts.heartbeat import Role as Running
-from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster, Role, RoleBinding
 from accounts.services.tokens import create_token
+from foundation.heartbeat import Role as Running
+from foundation.heartbeat import touch_heartbeat
 from kueueweb.api import examples
 from scheduler.leader.engine import Engine
 from studio.models import QuestionState

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import AuditRecord, AuditVerb, Cluster, ClusterMode, Role, RoleBinding
-from accounts.roll_up import Resolution
 from accounts.services.audit import record
 from accounts.services.tokens import create_token
+from foundation.time_series import Resolution
 from gpus.models import AllocationSource, Device, DeviceAllocation, DeviceSample, Node
 from notifications.models import NotificationRule
 from notifications.services.gathering import tell

@@ -14,8 +14,8 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from accounts.heartbeat import Role, touch_heartbeat
 from accounts.models import AuditFinding, Cluster
+from foundation.heartbeat import Role, touch_heartbeat
 from scheduler.models import Lease
 from tests.factories import make_workload
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 from kueueweb.checkup.finding import Finding
 from kueueweb.checkup.redis_checks import redis_checks
 from kueueweb.embedded.valkey import Valkey

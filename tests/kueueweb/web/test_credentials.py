@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from knox.models import AuthToken
 
-from accounts.serving.bodies import Headers
+from foundation.serving.bodies import Headers
 from kueueweb.web.credentials import are_known
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from accounts.serving.bodies import BodyReader, Disconnected, Message, Receive, Refused
+from foundation.serving.bodies import BodyReader, Disconnected, Message, Receive, Refused
 from kueueweb.web.gate import Gate, Scope, Send, callers
 from kueueweb.web.turns import Turns
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from accounts.serving.bodies import Message, Receive
+from foundation.serving.bodies import Message, Receive
 from kueueweb.web.gate import Scope, Send
 from kueueweb.web.large import LARGE_BYTES, LargeRequests, Response
 

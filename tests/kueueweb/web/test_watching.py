@@ -12,7 +12,7 @@ import orjson
 import pytest
 from django.db import InterfaceError
 
-from accounts.serving.bodies import Message, Receive
+from foundation.serving.bodies import Message, Receive
 from kueueweb.web.gate import Scope, Send
 from kueueweb.web.watching import Watchers, WatchLimits
 from queues.api.watches import WATCH_HEADER, WatchQuery

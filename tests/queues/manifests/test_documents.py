@@ -2,7 +2,7 @@
 
 import pytest
 
-from accounts.exceptions import HostileManifest, ManifestErrors
+from foundation.exceptions import HostileManifest, ManifestErrors
 from queues.manifests.documents import Limits, read_documents
 from scheduling.manifest import MistakeReason
 

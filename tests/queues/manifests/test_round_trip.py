@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from accounts.kinds.declaration import KindSpec
 from clusters.manifests import to_yaml
+from kinds.declaration import KindSpec
 from queues.kinds import KINDS
 from queues.manifests.documents import read_documents
 from queues.manifests.workload import WorkloadSpec

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from accounts.exceptions import ManifestErrors
 from clusters.manifests.read import read_objects
+from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import Document, read_documents
 from scheduling.manifest import MistakeReason
 

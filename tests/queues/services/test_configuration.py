@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.exceptions import InvalidRequest, NotFound
 from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Action, Submitted
+from foundation.exceptions import InvalidRequest, NotFound
 from queues.kinds import KINDS
 from queues.manifests.job_workloads import workload_specs
 from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload

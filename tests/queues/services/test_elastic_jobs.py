@@ -2,9 +2,9 @@
 
 import pytest
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
+from foundation.exceptions import ManifestErrors
 from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, change_priority, hold, record_stopped, release
 from scheduler.leader.engine import Engine

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from accounts.exceptions import LimitReached
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
+from foundation.exceptions import LimitReached
+from foundation.redis_client import redis_client
 from queues.api.workload_input import read_workload
 from queues.models import Workload
 from queues.services.limits import check_rate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.exceptions import Conflict
 from accounts.models import Cluster
+from foundation.exceptions import Conflict
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, Workload

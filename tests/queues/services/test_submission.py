@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.models import Cluster, Namespace
+from foundation.exceptions import AlreadyExists, ManifestErrors
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
 from queues.models import Job, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.submission import create_workloads

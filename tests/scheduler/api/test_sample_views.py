@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from accounts.models import Cluster
-from accounts.roll_up import Resolution, start_of
+from foundation.time_series import Resolution, start_of
 from gpus.models import ContainerSample, Device
 from queues.models import Pod
 from tests.api_client import SchemaClient

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.exceptions import LimitReached
 from accounts.models import Cluster
 from accounts.services.access import access_of
+from foundation.exceptions import LimitReached
 from history.models import UsageRecord, WorkloadSample
 from history.services.sampling.sample import sample
 from notifications.models import Event, NotificationRule

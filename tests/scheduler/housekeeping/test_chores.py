@@ -10,9 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from redis import Redis
 
-from accounts.chores import CHORE_SECONDS, Chores
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record, write_unsent
+from foundation.chores import CHORE_SECONDS, Chores
 from kueueweb.celery import BeatScheduler, app
 from notifications.models import NotificationRule
 from queues.models import AdmissionCheck, ClusterQueue, MultiKueueCluster

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from accounts.exceptions import ManifestErrors
 from accounts.models import AuditRecord, Cluster
 from accounts.services.apply_result import Action
 from clusters.manifests import apply_manifests
+from foundation.exceptions import ManifestErrors
 from gpus.models import Node
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, FlavorQuota

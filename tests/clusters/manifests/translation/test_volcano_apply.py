@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from accounts.exceptions import ManifestErrors, NotPermitted, UnsupportedKind
 from accounts.models import Cluster, Role, RoleBinding
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
+from foundation.exceptions import ManifestErrors, NotPermitted, UnsupportedKind
 from gpus.models import Node
 from queues.models import ClusterQueue, Cohort, Job, Workload
 from scheduler.housekeeping.node_quotas import follow_nodes

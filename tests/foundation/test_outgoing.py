@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words, without_credentials
+from foundation.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words, without_credentials
 from tests.http_receiver import receiving, speaking
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from accounts.serving.connections import ConnectionLimits, limited_address, limited_protocol
+from foundation.serving.connections import ConnectionLimits, limited_address, limited_protocol
 
 LARGE = b"x" * 2**25
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"

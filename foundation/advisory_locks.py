@@ -9,7 +9,7 @@ from enum import IntEnum
 from django.db import connection
 
 
-class Work(IntEnum):
+class LockedWork(IntEnum):
     """Kinds of work, used as the first half of a lock's key."""
 
     MULTIKUEUE = 0x6B776D6B
@@ -19,7 +19,7 @@ class Work(IntEnum):
 
 
 @contextmanager
-def alone(work: Work, key: int = 0) -> Iterator[bool]:
+def try_lock(work: LockedWork, key: int = 0) -> Iterator[bool]:
     """Try to take the lock of this work; False if another session holds it and does the work."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [work, key])
@@ -33,7 +33,7 @@ def alone(work: Work, key: int = 0) -> Iterator[bool]:
 
 
 @contextmanager
-def one_of(work: Work, number: int) -> Iterator[bool]:
-    """Try to take one of this many locks of the work. Keys of `alone` for the same work are at least 0."""
+def try_one_of(work: LockedWork, number: int) -> Iterator[bool]:
+    """Try to take one of this many locks of the work. Keys of `try_lock` for the same work are at least 0."""
     with ExitStack() as held:
-        yield any(held.enter_context(alone(work, -1 - place)) for place in range(number))
+        yield any(held.enter_context(try_lock(work, -1 - place)) for place in range(number))

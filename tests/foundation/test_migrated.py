@@ -7,7 +7,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from accounts.migrated import missing_migrations, wait_until_migrated
+from foundation.migrated import missing_migrations, wait_until_migrated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

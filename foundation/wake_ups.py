@@ -16,7 +16,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"

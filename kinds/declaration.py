@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from django.db.models import Model, Q
 
-from accounts.kinds.types import AnnotationType, FieldType
-from accounts.models import Cluster
+from kinds.field_types import AnnotationType, FieldType
 from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta, ValidationReport, read_metadata, write_metadata
 from scheduling.manifest.metadata import read_labels_and_annotations
 from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain
@@ -213,7 +212,7 @@ def no_check(reading: Reading) -> None:
     """Default check of a kind whose fields do not depend on each other."""
 
 
-def no_users(cluster: Cluster, name: str) -> str:
+def no_users(cluster: Any, name: str) -> str:
     """Default for a kind whose objects are not referenced."""
     return ""
 
@@ -232,8 +231,8 @@ class Kind(ManifestKind):
     """The rules that join several fields."""
     complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
     """The function that adds to the metadata what an API server would."""
-    users: Callable[[Cluster, str], str] = no_users
-    """A message that names the users of an object; empty if it may be deleted."""
+    users: Callable[[Any, str], str] = no_users
+    """A message that names the users of an object, from the cluster's row and the name; empty if it may be deleted."""
     is_used: Callable[[], Q] | None = None
     """The same as a condition of a query for the rows of the kind; None: nothing ever uses one."""
     core: Callable[[Any, Mapping[str, Any]], Any] | None = None

@@ -20,7 +20,7 @@ from typing import Any, Final
 from django.conf import settings
 from redis import RedisError
 
-from accounts.redis_client import redis_client
+from foundation.redis_client import redis_client
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import OperationalError
 
-from accounts.outages import is_database_away, patiently
+from foundation.outages import is_database_away, patiently
 
 
 def raised(cause: psycopg.Error) -> OperationalError:

@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 from pytest_django import Settings
 from redis import Redis
 
-from accounts import events
+from foundation import wake_ups
 
 Captured = Callable[..., AbstractContextManager[list[Any]]]
 QUEUE = "kueueweb:celery:scheduler"
@@ -19,12 +19,12 @@ QUEUE = "kueueweb:celery:scheduler"
 def redis(live_services: None, db: None) -> Iterator[Any]:
     """The broker, without wake-ups of other tests."""
     with Redis.from_url(django_settings.REDIS_URL) as redis:
-        events._broker._paused_until = 0.0
+        wake_ups._broker._paused_until = 0.0
         for key in redis.keys("kueueweb:*"):
             redis.delete(key)
         yield redis
         redis.delete(QUEUE, *redis.keys("kueueweb:wake:*"))
-    events._broker._paused_until = 0.0
+    wake_ups._broker._paused_until = 0.0
 
 
 def waiting(redis: Any) -> int:
@@ -33,12 +33,12 @@ def waiting(redis: Any) -> int:
 
 def test_one_stands_for_many(redis: Any, django_capture_on_commit_callbacks: Captured) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        events.wake_scheduler("default")
-        events.wake_scheduler("default")
+        wake_ups.wake_scheduler("default")
+        wake_ups.wake_scheduler("default")
         assert waiting(redis) == 0  # not before the commit
     assert waiting(redis) == 1
     with django_capture_on_commit_callbacks(execute=True):
-        events.wake_scheduler("other")
+        wake_ups.wake_scheduler("other")
     assert waiting(redis) == 2
 
 
@@ -46,10 +46,10 @@ def test_what_changes_after_the_task_has_begun_wakes_it_again(
     redis: Any, django_capture_on_commit_callbacks: Captured
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):
-        events.wake_scheduler("default")
-    events.wake_taken(events.SCHEDULE_TASK, "default")
+        wake_ups.wake_scheduler("default")
+    wake_ups.wake_taken(wake_ups.SCHEDULE_TASK, "default")
     with django_capture_on_commit_callbacks(execute=True):
-        events.wake_scheduler("default")
+        wake_ups.wake_scheduler("default")
     assert waiting(redis) == 2
 
 
@@ -58,8 +58,8 @@ def test_without_redis_nothing_is_raised_and_little_time_lost(
 ) -> None:
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
     with django_capture_on_commit_callbacks(execute=True):
-        events.wake_scheduler("default")
-        events.request_push("default")
-    events.wake_taken(events.SCHEDULE_TASK, "default")
-    assert events._broker._paused_until > 0  # the tick alone wakes for a while
+        wake_ups.wake_scheduler("default")
+        wake_ups.request_push("default")
+    wake_ups.wake_taken(wake_ups.SCHEDULE_TASK, "default")
+    assert wake_ups._broker._paused_until > 0  # the tick alone wakes for a while
     assert waiting(redis) == 0

@@ -10,8 +10,8 @@ from typing import Final
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from accounts.heartbeat import touch_file
-from accounts.outages import patiently
+from foundation.heartbeat import touch_file
+from foundation.outages import patiently
 
 _PAUSE_SECONDS: Final = 5.0
 

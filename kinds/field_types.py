@@ -15,7 +15,7 @@ from scheduling.manifest.syntax import Syntax, qualified_name
 from scheduling.model.quantity import NANOS
 
 if TYPE_CHECKING:
-    from accounts.kinds.declaration import Reading
+    from kinds.declaration import Reading
 
 Json = Any
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from accounts.addresses import counted_address
+from foundation.client_addresses import counted_address
 
 _HEAD_SECONDS: Final = 10.0
 _READER_SECONDS: Final = 30.0

@@ -1,0 +1,1 @@
+"""The framework that declares a kind once: its names, versions and fields."""
