@@ -28,6 +28,7 @@ COPY history history
 COPY notifications notifications
 COPY studio studio
 COPY clusters clusters
+COPY simulation simulation
 COPY scheduling scheduling
 COPY --from=frontend /kueueweb/frontend/dist frontend/dist
 # At run time nothing can be written there, bytecode included.

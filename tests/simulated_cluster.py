@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import orjson
 
-from clusters.simulated.api.api_server import APPLY_PATCH, MERGE_PATCH, Answer, ApiServer, Request
-from clusters.simulated.clock import VirtualClock
-from clusters.simulated.cluster import SimulatedCluster
-from clusters.simulated.environment import Options
-from clusters.simulated.fleet import GpuNodes
-from clusters.simulated.server import Server, address, listen
+from simulation.api.api_server import APPLY_PATCH, MERGE_PATCH, Answer, ApiServer, Request
+from simulation.clock import VirtualClock
+from simulation.cluster import SimulatedCluster
+from simulation.environment import Options
+from simulation.fleet import GpuNodes
+from simulation.server import Server, address, listen
 
 JsonObject = dict[str, Any]
 

@@ -25,6 +25,7 @@ OURS = (
     "notifications",
     "studio",
     "scheduling",
+    "simulation",
 )
 
 

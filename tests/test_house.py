@@ -20,6 +20,7 @@ PACKAGES = (
     "queues",
     "scheduler",
     "scheduling",
+    "simulation",
     "studio",
 )
 MAX_MODULES = 22

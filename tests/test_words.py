@@ -15,7 +15,7 @@ import pytest
 ROOT: Final = Path(__file__).resolve().parent.parent
 PRODUCT: Final = (
     "accounts", "client", "clusters", "foundation", "gpus", "history", "kinds", "kueueweb", "notifications", "queues",
-    "scheduler", "scheduling", "scripts", "studio",
+    "scheduler", "scheduling", "scripts", "simulation", "studio",
 )  # fmt: skip
 MAX_SUBJECT: Final = 72
 SINCE: Final = "2026-11-26T04:00:00Z"

@@ -4,9 +4,9 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.simulated.fleet import MIXED, SEVERAL
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH, STUDENT, OpenbSizes, Tenant, busier_tenant_share, job
 from kueueweb.demo.mixed import mixed_job
+from simulation.fleet import MIXED, SEVERAL
 
 FIRST_JOBS: Final = 45
 MAX_WAITING: Final = 6

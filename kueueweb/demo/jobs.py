@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
-from clusters.simulated.environment import FAIL, RUN_SECONDS
+from simulation.environment import FAIL, RUN_SECONDS
 
 _DEVICE_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
 _MEMORY_STEP_MIB = 256

@@ -4,8 +4,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clusters.simulated.fleet import MIXED, SEVERAL
 from kueueweb.demo.jobs import STUDENT, manifest
+from simulation.fleet import MIXED, SEVERAL
 
 _MLU, _MUSA, _MX = "cambricon.com/mlu.smlu", "mthreads.com/sgpu", "metax-tech.com"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.simulated.fleet import FLEETS
+from simulation.fleet import FLEETS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import orjson
 from accounts.models import ClusterMode
 from clusters.client import JsonObject, TokenBucket, connect
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from clusters.simulated.api.resources import RESOURCES, Resource, crd_of
 from clusters.sync.watcher import Watcher
 from scheduler.leader.observer import Observer
+from simulation.api.resources import RESOURCES, Resource, crd_of
 from tests.factories import make_cluster
 from tests.simulated_cluster import ServerThread, fetch, post
 

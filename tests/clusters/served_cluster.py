@@ -13,9 +13,9 @@ from clusters.client import JsonObject, TokenBucket, connect
 from clusters.push.kueue_objects import serving
 from clusters.push.sweep import PushReport, push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from clusters.simulated.api.resources import RESOURCES, Resource, crd_of
 from clusters.sync.watcher import Watcher
 from scheduler.leader.engine import Engine
+from simulation.api.resources import RESOURCES, Resource, crd_of
 from tests.clusters.kueue_cluster import V1BETA2
 from tests.engines import send_and_wait
 from tests.factories import make_cluster

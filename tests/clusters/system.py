@@ -12,12 +12,12 @@ from clusters.client import PODS, JsonObject, Kind, TokenBucket, connect
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
-from clusters.simulated.api.resources import BY_KIND, crd_of
 from clusters.sync.watcher import Watcher
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
+from simulation.api.resources import BY_KIND, crd_of
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
 from tests.simulated_cluster import ServerThread, fetch, job, post
 

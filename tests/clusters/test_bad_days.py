@@ -16,12 +16,12 @@ from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
 from clusters.reflector import Reflector
-from clusters.simulated.api.resources import RESOURCES, crd_of
 from clusters.sync.watcher import Watcher
 from clusters.webhook.admission import Admission
 from clusters.webhook.application import ANSWER_SECONDS, WebhookApplication
 from clusters.webhook.configurations import TIMEOUT_SECONDS
 from queues.models import ClusterQueue, Cohort, Workload
+from simulation.api.resources import RESOURCES, crd_of
 from tests.clusters.kueue_cluster import KueueCluster
 from tests.clusters.kueue_cluster import configure as configure_kueue
 from tests.clusters.served_cluster import ServedCluster, configure

@@ -13,12 +13,12 @@ from django.db import DatabaseError, connection, transaction
 
 from accounts.models import AuditFinding, AuditRecord
 from clusters.audit.auditor import audit, audit_and_heal
-from clusters.simulated.fleet import GpuNodes
 from gpus.models import Device, DeviceAllocation
 from queues.models import FlavorQuota, PodSet, Workload
 from queues.services.workloads import cancel, change_priority, hold, release, requeue
 from scheduler.leader.engine import Engine
 from scheduler.leader.recovery import Recovery
+from simulation.fleet import GpuNodes
 from tests.clusters.system import System, gpu_job
 from tests.factories import make_cluster_queue, make_resource_flavor
 from tests.simulated_cluster import ServerThread, make_simulated

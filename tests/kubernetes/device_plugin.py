@@ -9,7 +9,7 @@ from typing import Final, Self
 import orjson
 
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject
-from clusters.simulated.controllers.device_plugin import (
+from simulation.controllers.device_plugin import (
     BIND_PHASE,
     MUTEX_LOCK,
     NVIDIA_REGISTER,

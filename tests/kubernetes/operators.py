@@ -14,13 +14,13 @@ from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from clusters.simulated.api.objects import name_of, namespace_of, uid_of
-from clusters.simulated.api.registry import Registry
-from clusters.simulated.api.store import ObjectStore
-from clusters.simulated.clock import WallClock
-from clusters.simulated.controllers.operators import REPORTS, OperatedJobController
-from clusters.simulated.controllers.set_controllers import LeaderWorkerSetController
-from clusters.simulated.environment import Controller, Environment, Options
+from simulation.api.objects import name_of, namespace_of, uid_of
+from simulation.api.registry import Registry
+from simulation.api.store import ObjectStore
+from simulation.clock import WallClock
+from simulation.controllers.operators import REPORTS, OperatedJobController
+from simulation.controllers.set_controllers import LeaderWorkerSetController
+from simulation.environment import Controller, Environment, Options
 from tests.acceptance.processes import wait_for
 
 DEFINITIONS: Final = sorted((Path(__file__).parent / "crds").glob("*.yaml.gz"))

@@ -13,12 +13,12 @@ import yaml
 from clusters.client import NAMESPACES, NODES, PODS, JsonObject, Kind
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import push_pending
-from clusters.simulated.fleet import GpuNodes
 from clusters.sync.watcher import Watcher
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
+from simulation.fleet import GpuNodes
 from tests.acceptance.processes import wait_for
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor

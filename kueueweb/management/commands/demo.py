@@ -20,13 +20,13 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters.simulated.fleet import FLEETS, SEVERAL
 from kueueweb.demo.processes import environment, processes, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port, state_directory
 from kueueweb.embedded.valkey import Valkey
+from simulation.fleet import FLEETS, SEVERAL
 
 _FIRST_PAGE_SECONDS = 60.0
 

@@ -8,9 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters.simulated.fleet import FLEETS
 from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING
 from kueueweb.demo.submission import Submission, keep_submitting
+from simulation.fleet import FLEETS
 
 
 class Command(BaseCommand):

@@ -10,10 +10,10 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster, Role, RoleBinding
-from clusters.simulated.fleet import FLEETS, MIXED, SEVERAL
 from kueueweb import demo
 from kueueweb.demo.jobs import TENANTS
 from scheduling.model.vocabulary import PlacementScope
+from simulation.fleet import FLEETS, MIXED, SEVERAL
 
 _QUEUES_OF_OTHER_DEVICES = {SEVERAL: ["accelerators.yaml"], MIXED: ["mixed.yaml"]}
 

@@ -74,9 +74,6 @@ def test_the_account_in_the_cluster_may_touch_every_kind() -> None:
             assert {"get", "list", "watch"} <= granted[group, resource.plural], resource.kind
 
 
-_KINDS_OWN = ("clusters/jobs/kinds/", "clusters/jobs/families/", "clusters/simulated/")
-
-
 def _named_kinds(path: Path) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
         if token.type == tokenize.STRING and token.string.strip("\"'") in JOB_KINDS:
@@ -85,13 +82,10 @@ def _named_kinds(path: Path) -> Iterator[str]:
 
 def test_nothing_else_in_the_product_knows_the_name_of_a_kind() -> None:
     found = defaultdict(set)
-    for app in ("accounts", "clusters", "gpus", "kueueweb", "queues", "scheduler", "scheduling"):
+    for app in ("foundation", "kinds", "accounts", "clusters", "gpus", "kueueweb", "queues", "scheduler", "scheduling"):
         for path in (_ROOT / app).rglob("*.py"):
             place = str(path.relative_to(_ROOT))
-            if (
-                place.startswith(("clusters/jobs/kinds/", "clusters/jobs/families/", "clusters/simulated/"))
-                or "/migrations/" in place
-            ):
+            if place.startswith(("clusters/jobs/kinds/", "clusters/jobs/families/")) or "/migrations/" in place:
                 continue
             for name in _named_kinds(path):
                 found[place].add(name)

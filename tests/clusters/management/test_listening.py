@@ -12,11 +12,11 @@ from django.core.management import CommandError, call_command
 
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
-from clusters.simulated.server import listen
 from clusters.webhook.admission import Admission
 from clusters.webhook.application import WebhookApplication
 from clusters.webhook.certificates import renewed
 from clusters.webhook.server import Served, WebhookServer
+from simulation.server import listen
 from tests.clusters.webhook.served import HOST, FixedSurroundings
 from tests.factories import make_cluster
 

@@ -14,10 +14,10 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.controller import follow_multikueue
 from clusters.multikueue.status import check_statuses
 from clusters.multikueue.workers import Task, Worker
-from clusters.simulated.api.resources import BY_KIND, crd_of
 from queues.models import AdmissionCheck, Job, MultiKueueCluster, MultiKueueConfig, Workload, WorkloadEvent
 from queues.services.workload_objects import workload_manifest
 from queues.services.workloads import cancel, hold
+from simulation.api.resources import BY_KIND, crd_of
 from tests.clusters.multikueue.workers import CRDS, JOBS, Manager, manager_of
 from tests.clusters.operated_jobs import operated_job
 from tests.factories import make_node

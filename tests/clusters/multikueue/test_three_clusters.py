@@ -10,8 +10,8 @@ from clusters.client import PODS
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS
-from clusters.simulated.api.resources import BY_KIND, crd_of
 from queues.models import MultiKueueCluster, Workload, WorkloadEvent
+from simulation.api.resources import BY_KIND, crd_of
 from tests.clusters.group_pods import found_pod
 from tests.clusters.multikueue.fleet import JOBS, Fleet, fleet_of
 from tests.clusters.served_cluster import queue_spec

@@ -13,11 +13,11 @@ from clusters.manifests import apply_manifests
 from clusters.multikueue.controller import follow_multikueue
 from clusters.multikueue.workers import Workers
 from clusters.push.sweep import push_pending
-from clusters.simulated.api.resources import RESOURCES, crd_of
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
+from simulation.api.resources import RESOURCES, crd_of
 from tests.factories import START, make_cluster, make_cluster_queue
 from tests.simulated_cluster import ServerThread, job, make_simulated
 

@@ -10,8 +10,8 @@ import pytest
 from clusters.client import NODES, POD_TEMPLATES, PROVISIONING_REQUESTS, JsonObject, TokenBucket, connect
 from clusters.manifests import apply_manifests
 from clusters.push.provisioning import ProvisioningRequests
-from clusters.simulated.controllers.autoscaler import GROUP_LABEL
 from queues.models import ProvisioningRequestConfig, Workload
+from simulation.controllers.autoscaler import GROUP_LABEL
 from tests.clusters.system import System, queued
 from tests.simulated_cluster import ServerThread, job, make_simulated
 

@@ -12,10 +12,10 @@ import urllib3
 
 from clusters.client import MERGE_PATCH, NAMESPACES, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
-from clusters.simulated.api.api_server import APPLY_PATCH
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import Registration
 from clusters.webhook.surroundings import ClusterSurroundings
+from simulation.api.api_server import APPLY_PATCH
 from tests.clusters.system import System
 from tests.clusters.webhook.served import ServedWebhook
 from tests.simulated_cluster import ServerThread, make_simulated

@@ -17,8 +17,6 @@ import urllib3
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors
 from clusters.jobs.framework.job_kind import JobKind
-from clusters.simulated.api.json_patch import apply_json_patch
-from clusters.simulated.server import listen
 from clusters.webhook.admission import Admission, Standing, Surroundings
 from clusters.webhook.application import WebhookApplication
 from clusters.webhook.certificates import Certificates, renewed
@@ -26,6 +24,8 @@ from clusters.webhook.reviews import AdmissionRequest
 from clusters.webhook.server import Registration, Served, WebhookServer
 from gpus.vendors import VENDORS
 from scheduling.model.vendor import DeviceVendor
+from simulation.api.json_patch import apply_json_patch
+from simulation.server import listen
 
 JsonObject = dict[str, Any]
 HOST = "127.0.0.1"

@@ -11,10 +11,10 @@ from clusters.client import JsonObject
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
 from clusters.served.contents import FINALIZER
-from clusters.simulated.api.json_patch import apply_json_patch
 from clusters.webhook.admission import Admission
 from clusters.webhook.kueue_objects import MUTATE_KUEUE, VALIDATE_KUEUE
 from clusters.webhook.reviews import AdmissionRequest, Verdict
+from simulation.api.json_patch import apply_json_patch
 from tests.clusters.served_cluster import queue_spec
 from tests.clusters.webhook.served import FixedSurroundings
 

@@ -11,9 +11,9 @@ import urllib3
 import yaml
 
 from clusters.client import CUSTOM_RESOURCES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ClusterClient, JsonObject, connect
-from clusters.simulated.api.api_server import APPLY_PATCH
 from clusters.webhook.configurations import NAME, Target, conversion, webhook_configurations
 from clusters.webhook.server import Registration
+from simulation.api.api_server import APPLY_PATCH
 from tests.simulated_cluster import ServerThread, make_simulated
 
 SERVICE = Target("kueueweb", "webhook")

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from accounts.models import Cluster
-from clusters.simulated.server import listen
 from clusters.webhook.certificates import renewed
 from clusters.webhook.server import Served, WebhookServer
 from clusters.webhook.visibility import GROUP, VisibilityApplication
 from queues.models import LocalQueue, Workload
+from simulation.server import listen
 from tests.clusters.webhook.served import HOST
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
 

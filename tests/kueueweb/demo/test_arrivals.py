@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.simulated.environment import RUN_SECONDS
-from clusters.simulated.fleet import SEVERAL, fleet
 from gpus.annotations import node_devices
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
@@ -34,6 +32,8 @@ from scheduling.simulator.scenario import (
 )
 from scheduling.simulator.simulator import EPOCH, Simulator
 from scheduling.world import World
+from simulation.environment import RUN_SECONDS
+from simulation.fleet import SEVERAL, fleet
 
 HOUR = 3600.0
 WARM_UP = HOUR / 2

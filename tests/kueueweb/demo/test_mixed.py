@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clusters.simulated.fleet import MIXED
-from clusters.simulated.mixed_fleet import mixed_fleet
 from gpus.annotations import node_devices
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
@@ -19,6 +17,8 @@ from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PodSetToPlace
+from simulation.fleet import MIXED
+from simulation.mixed_fleet import mixed_fleet
 
 NO_NODE = {"Ascend910A", "Ascend910B2", "Ascend910B4", "Ascend910B4-1", "Ascend310P", "MR-V100", "MR-V50", "BI-V100"}
 NO_NODE |= {"Metax-GPU", "GCU", "XPU"}  # the same devices in their other mode

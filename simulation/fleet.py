@@ -1,0 +1,122 @@
+"""Nodes with GPUs as HAMi's device plugin registers them, and the files that describe a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+import yaml
+
+from simulation.api.objects import JsonObject
+from simulation.controllers.device_plugin import NVIDIA_COUNT, NVIDIA_REGISTER
+from simulation.mixed_fleet import mixed_fleet
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNodes:
+    """Some equal nodes. memory_mib and slots are per device; cpu and memory as Kubernetes quantities."""
+
+    prefix: str
+    count: int
+    product: str
+    model: str
+    devices: int
+    memory_mib: int
+    cpu: str
+    memory: str
+    slots: int = 10
+    zone: str = "gpu-zone-a"
+
+    def manifests(self) -> Iterator[JsonObject]:
+        """The Node objects: labels, capacity and the register annotation."""
+        for number in range(1, self.count + 1):
+            yield self._manifest(f"{self.prefix}-{number:02}")
+
+    def _manifest(self, name: str) -> JsonObject:
+        devices = [self._device(name, index) for index in range(self.devices)]
+        capacity = {
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "pods": "110",
+            NVIDIA_COUNT: str(self.devices * self.slots),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "kubernetes.io/os": "linux",
+                    "nvidia.com/gpu.product": self.product,
+                    "nvidia.com/gpu.count": str(self.devices),
+                    "zone": self.zone,
+                    "gpu": "on",
+                },
+                "annotations": {NVIDIA_REGISTER: orjson.dumps(devices).decode()},
+            },
+            "spec": {},
+            "status": {"capacity": capacity, "allocatable": dict(capacity)},
+        }
+
+    def _device(self, node: str, index: int) -> JsonObject:
+        """One entry of the register annotation; zero values are left out, as HAMi leaves them out."""
+        digest = hashlib.sha256(f"{node}/{index}".encode()).hexdigest()
+        uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
+        device: JsonObject = {
+            "id": f"GPU-{uuid}",
+            "index": index,
+            "count": self.slots,
+            "devmem": self.memory_mib,
+            "devcore": 100,
+            "type": self.model,
+            "numa": 0 if index < (self.devices + 1) // 2 else 1,
+            "mode": "hami-core",
+            "health": True,
+        }
+        return {key: value for key, value in device.items() if value}
+
+
+EXAMPLE_FLEET = (
+    GpuNodes("gpu-node", 4, "Tesla-V100-32GB", "NVIDIA-Tesla V100-SXM2-32GB", 8, 32_768, "96", "768Gi"),
+    GpuNodes("gpu-a100", 2, "NVIDIA-A100-80GB", "NVIDIA-NVIDIA A100-SXM4-80GB", 8, 81_920, "128", "1Ti"),
+)
+"""The cluster of the examples: four nodes of eight V100 with 32 GB, two of eight A100 with 80 GB."""
+
+
+SEVERAL: Final = "several"
+MIXED: Final = "mixed"
+FLEETS: Final = ("example", SEVERAL, MIXED)
+_SEVERAL = ("nvidia-mig-a100", "ascend910b3")
+
+
+def example_fleet() -> list[JsonObject]:
+    return [manifest for nodes in EXAMPLE_FLEET for manifest in nodes.manifests()]
+
+
+def fleet(name: str) -> list[JsonObject]:
+    """The nodes of a fleet by its name: the examples', beside them with SEVERAL a node of GPUs in MIG mode and one
+    of NPUs, with MIXED one node of every vendor."""
+    if name == SEVERAL:
+        return [*example_fleet(), *(node for node in mixed_fleet() if node["metadata"]["name"] in _SEVERAL)]
+    return [*example_fleet(), *(mixed_fleet() if name == MIXED else ())]
+
+
+def read_manifests(path: Path) -> list[JsonObject]:
+    """The objects of a YAML file with one or more documents; a List counts as its items.
+
+    Raises ValueError, naming the document, where one is not an object with a kind; OSError and yaml.YAMLError too.
+    """
+    found: list[JsonObject] = []
+    with path.open(encoding="utf-8") as stream:
+        for number, document in enumerate(yaml.safe_load_all(stream), start=1):
+            if document is None:
+                continue
+            if not isinstance(document, dict) or "kind" not in document:
+                raise ValueError(f"{path}: document {number} is not a Kubernetes object with a kind")
+            found.extend(document.get("items") or () if document["kind"].endswith("List") else (document,))
+    return found
