@@ -7,6 +7,7 @@ they are; otherwise each test process gets servers of its own on unix sockets in
 import contextlib
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ class Services:
 
     def set_environment(self) -> None:
         """Put the servers' addresses where the settings read them, before any of them runs."""
+        _keep_bytecode()
         os.environ.setdefault("SECRET_KEY", "for-tests-only-and-never-outside-them-0123456789")
         os.environ.setdefault("ADMISSION_CHECK_SIGNING_KEY", "what-receivers-of-the-tests-know-0123456789")
         os.environ.setdefault("SERVE_UNCOLLECTED_STATIC", "true")
@@ -81,6 +83,12 @@ class Services:
         if self._directory is None:
             self._directory = self._cleanup.enter_context(short_temporary_folder())
         return self._directory
+
+
+def _keep_bytecode() -> None:
+    """Some machines forbid bytecode; then each test run, and each process that a test starts, compiles all modules."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def _with_redis_database(url: str, database: int) -> str:

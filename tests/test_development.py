@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.recipes import ROOT, recipes
@@ -43,3 +46,10 @@ def test_each_command_of_make_that_the_page_names_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = set(re.findall(r"\bmake ([a-z-]+)", (ROOT / "docs" / "development.md").read_text(encoding="utf-8")))
     assert {"test-quick", "lint", "schema"} <= named <= targets
+
+
+def test_test_runs_keep_their_bytecode_on_machines_that_forbid_it() -> None:
+    command = [sys.executable, "-c", "import sys, tests.services_plugin; print(sys.dont_write_bytecode)"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
