@@ -225,6 +225,8 @@ class Kind(ManifestKind):
     model: type[Any] = Model
     fields: tuple[Field, ...] = ()
     groups: Mapping[str, Group] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Path in manifests -> the description of what holds fields there, where no group of our JSON has one."""
     name_syntax: Syntax = dns_subdomain
     spec_required: bool = False
     check: Callable[[Reading], None] = no_check

@@ -9,6 +9,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from kinds import openapi
+from kinds.openapi import Schema
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import Syntax, qualified_name
@@ -32,6 +34,14 @@ class FieldType(ABC):
     @abstractmethod
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Any:
         """Return the value under a key. An invalid value is reported, and the default is returned."""
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The OpenAPI schema of the field in a manifest, without its description."""
+
+    def beside(self, version: str) -> dict[str, Schema]:
+        """Further keys of manifests of a version that state the field's value: key -> schema."""
+        return {}
 
     def of_row(self, row: Any, column: str) -> Any:
         """The value that a row has."""
@@ -62,6 +72,9 @@ class Text(FieldType):
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> str:
         return holder.text(key, required=required, max_length=self.max_length, syntax=self.syntax)
 
+    def schema(self) -> Schema:
+        return {**openapi.text(), **({"maxLength": self.max_length} if self.max_length else {})}
+
     def core(self, value: str) -> str | None:
         return value or None
 
@@ -85,6 +98,10 @@ class Choice(FieldType):
             return self.synonyms[given].value
         word = holder.optional_choice(key, list(self.enum))
         return word.value if word else self.default
+
+    def schema(self) -> Schema:
+        initial = {"default": self.initial.value} if self.initial else {}
+        return {**openapi.text(), "enum": [word.value for word in self.enum], **initial}
 
     def core(self, value: str) -> StrEnum | None:
         return self.enum(value) if value else None
@@ -133,6 +150,11 @@ class Integer(AnnotationType):
         found = holder.optional_integer(key, minimum=self.minimum, maximum=self.maximum)
         return self.default if found is None else found
 
+    def schema(self) -> Schema:
+        initial = {} if self.initial is None else {"default": self.initial}
+        lowest = {} if self.minimum == INT32_MIN else {"minimum": self.minimum}
+        return {**openapi.integer(), **lowest, **initial}
+
     def read_annotation(self, text: str) -> int:
         if not (text.isascii() and text.isdigit() and int(text) <= self.maximum):
             raise ValueError(f"must be a whole number of at most {self.maximum}, in quotes")
@@ -149,6 +171,9 @@ class Boolean(AnnotationType):
 
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> bool:
         return holder.boolean(key)
+
+    def schema(self) -> Schema:
+        return {"type": "boolean"}
 
     def read_annotation(self, text: str) -> bool:
         if text not in ("true", "false"):
@@ -173,6 +198,9 @@ class TextMap(FieldType):
             key, max_entries=self.max_entries, key_syntax=self.key_syntax, value_syntax=self.value_syntax
         )
 
+    def schema(self) -> Schema:
+        return openapi.mapping(openapi.text())
+
 
 @dataclass(frozen=True)
 class Quantities(FieldType):
@@ -184,6 +212,9 @@ class Quantities(FieldType):
 
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
         return read_quantities(holder, key)
+
+    def schema(self) -> Schema:
+        return openapi.mapping(openapi.quantity())
 
 
 @dataclass(frozen=True)
@@ -197,6 +228,8 @@ class Structure(FieldType):
     writer: Callable[[Any], Any] = lambda value: value
     of_texts: bool = False
     """Whether our JSON of it is a list of strings."""
+    shape: Schema = field(default_factory=openapi.anything)
+    """Its OpenAPI schema in a manifest."""
 
     @property
     def default(self) -> Any:
@@ -207,6 +240,9 @@ class Structure(FieldType):
             holder.ignore(key)
             return self.default
         return self.reader(holder, key)
+
+    def schema(self) -> Schema:
+        return self.shape
 
     def write(self, value: Any) -> Json:
         return self.writer(value)
@@ -237,6 +273,9 @@ class Weight(FieldType):
             holder.error(key, f"must be at most {_MAX_WEIGHT:g}", "Scale all weights down: only their ratios count.")
             return self.default
         return Decimal(nanos) / NANOS
+
+    def schema(self) -> Schema:
+        return {**openapi.quantity(), "default": "1"}
 
     def write(self, value: Decimal) -> str:
         nanos = int(value * NANOS)

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kinds import openapi
 from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.model.selectors import SelectionOperator
@@ -10,6 +11,25 @@ _OPERATORS: Final = (
     SelectionOperator.IN, SelectionOperator.NOT_IN, SelectionOperator.EXISTS, SelectionOperator.DOES_NOT_EXIST,
 )  # fmt: skip
 """A label selector's; a node selector has Gt and Lt too."""
+
+
+LABEL_SELECTOR_SCHEMA: Final = openapi.tree(
+    {
+        "matchLabels": openapi.mapping(openapi.text(), "Labels that an object must have, with these values."),
+        "matchExpressions": openapi.listing(
+            openapi.tree(
+                {
+                    "key": openapi.text("The key of a label."),
+                    "operator": openapi.text("How the label's value relates to the values.", enum=[*_OPERATORS]),
+                    "values": openapi.listing(openapi.text(), "The values of In and NotIn; empty otherwise."),
+                },
+                ("key", "operator"),
+            ),
+            "Requirements, all of which an object must meet.",
+        ),
+    }
+)
+"""The OpenAPI schema of a LabelSelector."""
 
 
 def read_label_selector(fields: FieldReader, key: str) -> dict[str, Any] | None:

@@ -238,6 +238,11 @@ def watch_objects(address: str, plural: str, *, namespace: str = "", **parameter
     return Call("GET", _wire_path(address, plural, namespace), lambda found: found.text, asked, is_wire=True)
 
 
+def open_api(address: str = "") -> Call[Object]:
+    """The OpenAPI document of a group and a version such as `apis/kueue.x-k8s.io/v1beta2`; without one, their index."""
+    return Call("GET", f"openapi/v3/{address}".rstrip("/"), _json, is_wire=True)
+
+
 def _wire_path(address: str, plural: str, namespace: str = "", name: str = "") -> str:
     within = ("namespaces", namespace) if namespace else ()
     return f"{address}/{path(*within, plural, name).rstrip('/')}"

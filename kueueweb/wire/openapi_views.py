@@ -1,4 +1,4 @@
-"""OpenAPI of the served resources, as far as kubectl reads it: that fields are validated here, and strictly."""
+"""OpenAPI of the served resources: the fields that `kubectl explain` shows, and that the server validates."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kinds.openapi import anything, manifest_schema
 from kueueweb.wire.base import WireView
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import Resource, groups
+from queues.kinds import KINDS
 
 
 class OpenApiView(WireView):
@@ -46,9 +48,14 @@ def _document(served: list[Resource], version: str) -> dict[str, Any]:
         patch = {"parameters": parameters, "responses": {}, "x-kubernetes-group-version-kind": kind}
         paths[f"/{resource.address(version)}/{within}{resource.plural}/{{name}}"] = {"patch": patch}
         schemas[f"{resource.group or 'core'}.{version}.{resource.kind}"] = {
-            "type": "object",
+            **_schema(resource, version),
             "x-kubernetes-group-version-kind": [kind],
-            "x-kubernetes-preserve-unknown-fields": True,
         }
     information = {"title": "kueueweb", "version": version}
     return {"openapi": "3.0.0", "info": information, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _schema(resource: Resource, version: str) -> dict[str, Any]:
+    """The fields of a kind that is declared here; other kinds' fields are described by the cluster that has them."""
+    kind = KINDS.get(resource.kind)
+    return anything() if kind is None else manifest_schema(kind, version)

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Reading
 from kinds.field_types import FieldType
 from scheduling.manifest import FieldReader, MistakeReason
@@ -41,6 +42,18 @@ class AdmissionChecks(FieldType):
         checks = _read_checks(strategy.items("admissionChecks", min_items=1, max_items=_MAX), "onFlavors", flavors)
         strategy.close()
         return checks
+
+    def schema(self) -> openapi.Schema:
+        check = {
+            "name": openapi.text("The AdmissionCheck."),
+            "onFlavors": openapi.listing(openapi.text(), "The flavors that need the check; empty: all flavors."),
+        }
+        checks = openapi.listing(openapi.tree(check, ("name",)), "The checks, each for all flavors or for some.")
+        return openapi.tree({"admissionChecks": checks})
+
+    def beside(self, version: str) -> dict[str, openapi.Schema]:
+        checks = openapi.listing(openapi.text(), "Checks for all flavors. Newer versions have admissionChecksStrategy.")
+        return {"admissionChecks": checks} if version == "v1beta1" else {}
 
     def write(self, value: Checks) -> dict[str, Any]:
         return {"admissionChecks": [{key: found for key, found in check.items() if found} for check in value]}

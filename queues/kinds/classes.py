@@ -3,8 +3,10 @@
 from enum import StrEnum
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Field, Kind, Reading
 from kinds.field_types import Boolean, Choice, Integer, Quantities, Structure, Text
+from queues.kinds.tolerations import TOLERATIONS_SCHEMA
 from queues.models import PriorityClass, RuntimeClass, WorkloadPriorityClass
 from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_label, label_value, qualified_name
@@ -96,12 +98,20 @@ def _read_scheduling(holder: FieldReader, key: str) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value}
 
 
+_SCHEDULING_SCHEMA: Final = openapi.tree(
+    {
+        "nodeSelector": openapi.mapping(openapi.text(), "Labels of the nodes that have the runtime."),
+        "tolerations": {**TOLERATIONS_SCHEMA, "description": "Tolerations that pods of the class get."},
+    }
+)
+
 RUNTIME_CLASS: Final = Kind(
     "RuntimeClass",
     ("node.k8s.io/v1",),
     "runtime-classes",
     description="A RuntimeClass.",
     model=RuntimeClass,
+    parts={"overhead": "The resources that running a pod takes beside its containers."},
     fields=(
         Field(
             "handler",
@@ -122,7 +132,7 @@ RUNTIME_CLASS: Final = Kind(
         Field(
             "scheduling",
             "scheduling",
-            Structure(_read_scheduling, dict),
+            Structure(_read_scheduling, dict, shape=_SCHEDULING_SCHEMA),
             core=None,
             help="Kubernetes' scheduling rules of the RuntimeClass.",
         ),

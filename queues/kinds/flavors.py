@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from kinds import openapi
 from kinds.declaration import Field, Kind, Place, Reading
 from kinds.field_types import Boolean, Structure, Text, TextMap
 from queues.kinds import users
+from queues.kinds.tolerations import TAINTS_SCHEMA, TOLERATIONS_SCHEMA
 from queues.models import AdmissionCheck, ResourceFlavor, Topology
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import dns_subdomain, label_value, qualified_name
@@ -49,6 +51,7 @@ RESOURCE_FLAVOR: Final = Kind(
                 lambda holder, key: read_taints(holder, key, _MAX),
                 list,
                 lambda taints: tuple(Taint.from_manifest(taint) for taint in taints),
+                shape=TAINTS_SCHEMA,
             ),
             older={"v1alpha2": Place("taints")},
             help="Taints of the flavor's nodes: only workloads that tolerate them can use the flavor.",
@@ -60,6 +63,7 @@ RESOURCE_FLAVOR: Final = Kind(
                 lambda holder, key: read_tolerations(holder, key, _MAX),
                 list,
                 lambda tolerations: tuple(Toleration.from_manifest(toleration) for toleration in tolerations),
+                shape=TOLERATIONS_SCHEMA,
             ),
             older={"v1alpha2": None},
             help="Tolerations that are added to pods in this flavor.",
@@ -118,6 +122,10 @@ def _levels_are_frozen(old: list[str], new: list[str]) -> bool:
     return old != new and not by_host
 
 
+_LEVELS_SCHEMA: Final = openapi.listing(
+    openapi.tree({"nodeLabel": openapi.text("The label whose values are the domains of the level.")}, ("nodeLabel",))
+)
+
 TOPOLOGY: Final = Kind(
     "Topology",
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha1"),
@@ -130,7 +138,7 @@ TOPOLOGY: Final = Kind(
         Field(
             "levels",
             "spec.levels",
-            Structure(_read_levels, list, tuple, _write_levels, of_texts=True),
+            Structure(_read_levels, list, tuple, _write_levels, of_texts=True, shape=_LEVELS_SCHEMA),
             required=True,
             always=True,
             frozen=_levels_are_frozen,
@@ -151,6 +159,15 @@ def _read_parameters(holder: FieldReader, key: str) -> dict[str, str]:
     fields.close()
     return parameters
 
+
+_PARAMETERS_SCHEMA: Final = openapi.tree(
+    {
+        "apiGroup": openapi.text("The API group of the object."),
+        "kind": openapi.text("The kind of the object."),
+        "name": openapi.text("The name of the object."),
+    },
+    ("apiGroup", "kind", "name"),
+)
 
 ADMISSION_CHECK: Final = Kind(
     "AdmissionCheck",
@@ -173,7 +190,7 @@ ADMISSION_CHECK: Final = Kind(
         Field(
             "parameters",
             "spec.parameters",
-            Structure(_read_parameters, dict),
+            Structure(_read_parameters, dict, shape=_PARAMETERS_SCHEMA),
             core=None,
             help="A reference to the object with the controller's parameters.",
         ),

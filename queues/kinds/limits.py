@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Field, Kind, Reading
 from kinds.field_types import Quantities, Structure, read_quantities
 from queues.models import LimitRange, ResourceQuota
@@ -71,6 +72,20 @@ def _write_limits(limits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: entry[key] for key in keys if key in entry} for entry in limits]
 
 
+_LIMITS_SCHEMA: Final = openapi.listing(
+    openapi.tree(
+        {
+            "type": openapi.text("The kind of object that is limited: Container, Pod or PersistentVolumeClaim."),
+            "max": openapi.mapping(openapi.quantity(), "The highest amounts."),
+            "min": openapi.mapping(openapi.quantity(), "The lowest amounts."),
+            "default": openapi.mapping(openapi.quantity(), "The limits of containers that state none."),
+            "defaultRequest": openapi.mapping(openapi.quantity(), "The requests of containers that state none."),
+            "maxLimitRequestRatio": openapi.mapping(openapi.quantity(), "The highest ratios of limit to request."),
+        },
+        ("type",),
+    )
+)
+
 LIMIT_RANGE: Final = Kind(
     "LimitRange",
     ("v1",),
@@ -89,6 +104,7 @@ LIMIT_RANGE: Final = Kind(
                 list,
                 lambda limits: tuple(LimitRangeItem.from_manifest(item) for item in limits),
                 _write_limits,
+                shape=_LIMITS_SCHEMA,
             ),
             required=True,
             always=True,
@@ -139,7 +155,7 @@ RESOURCE_QUOTA: Final = Kind(
         Field(
             "scopes",
             "spec.scopes",
-            Structure(_read_scopes, list, of_texts=True),
+            Structure(_read_scopes, list, of_texts=True, shape=openapi.listing(openapi.text())),
             core=None,
             help="The quota counts only pods that match all of these.",
         ),

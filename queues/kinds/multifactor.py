@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Reading
 from kinds.field_types import AnnotationType
 from queues.kinds.annotated_json import read_json_annotation
@@ -37,6 +38,9 @@ class MultifactorWeights(AnnotationType):
         """The value of the annotation, which is a JSON object. Raises ValueError with its first mistake."""
         shape = f"a JSON object of {', '.join((*_WEIGHTS, 'resources', 'maxAgeSeconds', *_SWITCHES, 'unscaled'))}"
         return read_json_annotation(text, shape, lambda holder, key: _read(holder, key, camel_case))
+
+    def schema(self) -> openapi.Schema:
+        return openapi.text()
 
     def write_annotation(self, value: Weights) -> str:
         names = {snake_case(name): name for name in (*_WEIGHTS, *_SWITCHES, "maxAgeSeconds")}

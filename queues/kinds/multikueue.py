@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
+from kinds import openapi
 from kinds.declaration import Field, Kind, Place, Reading
 from kinds.field_types import Choice, Structure, Text
 from queues.models import MultiKueueCluster, MultiKueueConfig
@@ -32,6 +33,9 @@ class LocationType(StrEnum):
     """In a Secret of the manager, under the key `kubeconfig`."""
     FILE = "Path"
     """In a file."""
+
+
+_LOCATIONS: Final = [place.value for place in LocationType]
 
 
 def _short(value: str) -> str:
@@ -81,7 +85,7 @@ MULTIKUEUE_CONFIG: Final = Kind(
         Field(
             "clusters",
             "spec.clusters",
-            Structure(_read_clusters, list, of_texts=True),
+            Structure(_read_clusters, list, of_texts=True, shape=openapi.listing(openapi.text())),
             required=True,
             always=True,
             core=None,
@@ -105,12 +109,26 @@ MULTIKUEUE_CLUSTER: Final = Kind(
     ("mkc",),
     description="A MultiKueueCluster.",
     model=MultiKueueCluster,
+    parts={
+        "spec.clusterSource": "The way to the worker cluster: exactly one of the fields below.",
+        **dict.fromkeys(("spec.clusterSource.clusterProfileRef", "spec.clusterProfileRef"), "A registered cluster."),
+    },
     spec_required=True,
     fields=(
         Field(
             "kube_config",
             "spec.clusterSource.kubeConfig",
-            Structure(_read_kube_config, dict),
+            Structure(
+                _read_kube_config,
+                dict,
+                shape=openapi.tree(
+                    {
+                        "location": openapi.text("The name of the Secret, or the path of the file."),
+                        "locationType": openapi.text("Where the kubeconfig is.", enum=_LOCATIONS),
+                    },
+                    ("location",),
+                ),
+            ),
             core=None,
             older={"v1beta1": Place("spec.kubeConfig")},
             help="{location, locationType}: a Secret of the manager cluster, or a file of the push workers.",

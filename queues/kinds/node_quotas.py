@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import KindSpec, Reading
 from kinds.field_types import AnnotationType
 from queues.kinds.annotated_json import read_json_annotation
@@ -42,6 +43,9 @@ class NodeQuotas(AnnotationType):
         return read_json_annotation(
             text, shape, lambda holder, key: [_read_cell(item) for item in holder.items(key, max_items=_MAX)]
         )
+
+    def schema(self) -> openapi.Schema:
+        return openapi.text()
 
     def write_annotation(self, value: NodeQuotaList) -> str:
         return json.dumps(value)

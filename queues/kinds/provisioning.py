@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Field, Kind
 from kinds.field_types import Choice, Structure, Text, TextMap
 from queues.models import ProvisioningRequestConfig
@@ -67,6 +68,29 @@ def _read_updates(holder: FieldReader, key: str) -> dict[str, Any]:
     return {"nodeSelector": selectors} if selectors else {}
 
 
+_RETRY_HELP: Final = {
+    "backoffLimitCount": "How often a failed request is created again.",
+    "backoffBaseSeconds": "The first pause, in seconds; each further pause is twice as long.",
+    "backoffMaxSeconds": "The longest pause, in seconds.",
+}
+_RETRY_SCHEMA: Final = openapi.tree(
+    {name: openapi.integer(_RETRY_HELP[name], minimum=0, default=initial) for name, initial in RETRY_DEFAULTS.items()}
+)
+_UPDATES_SCHEMA: Final = openapi.tree(
+    {
+        "nodeSelector": openapi.listing(
+            openapi.tree(
+                {
+                    "key": openapi.text("The node label that pods select."),
+                    "valueFromProvisioningClassDetail": openapi.text("The detail of the request that has the value."),
+                },
+                ("key", "valueFromProvisioningClassDetail"),
+            ),
+            "Node selectors whose values are in the details of the provisioned request.",
+        )
+    }
+)
+
 PROVISIONING_REQUEST_CONFIG: Final = Kind(
     "ProvisioningRequestConfig",
     ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
@@ -95,21 +119,21 @@ PROVISIONING_REQUEST_CONFIG: Final = Kind(
         Field(
             "managed_resources",
             "spec.managedResources",
-            Structure(_read_resources, list, of_texts=True),
+            Structure(_read_resources, list, of_texts=True, shape=openapi.listing(openapi.text())),
             core=None,
             help="Pods that request none of these resources need no ProvisioningRequest; empty: all pods need one.",
         ),
         Field(
             "retry_strategy",
             "spec.retryStrategy",
-            Structure(_read_retry, dict),
+            Structure(_read_retry, dict, shape=_RETRY_SCHEMA),
             core=None,
             help="How often, and after which backoff, a failed request is created again.",
         ),
         Field(
             "pod_set_updates",
             "spec.podSetUpdates",
-            Structure(_read_updates, dict),
+            Structure(_read_updates, dict, shape=_UPDATES_SCHEMA),
             core=None,
             help="Node selectors that pods get from the provisioned request.",
         ),

@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Field, Group, Kind, Place, Reading
 from kinds.field_types import AnnotatedChoice, Boolean, Choice, FieldType, Integer, Structure, Text, Weight
-from kinds.label_selector import read_label_selector
+from kinds.label_selector import LABEL_SELECTOR_SCHEMA, read_label_selector
 from queues.kinds import multifactor, node_quotas, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
@@ -27,6 +28,10 @@ from scheduling.model.vocabulary import (
     WithinClusterQueuePolicy,
 )
 
+_PARTS: Final = {
+    "spec.fairSharing": "The part in fair sharing of borrowed quota.",
+    "spec.admissionScope": "The usage by which pending workloads are ordered, beside priority and time.",
+}
 _KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 _WITH_ALPHA: Final = (*_KUEUE, "kueue.x-k8s.io/v1alpha2")
 _NOT_IN_ALPHA: Final[dict[str, Place | None]] = {"v1alpha2": None}
@@ -94,6 +99,7 @@ COHORT: Final = Kind(
     ("co",),
     description="A Cohort: queues and cohorts that share unused quota.",
     model=Cohort,
+    parts=_PARTS,
     groups=_PROTECTION,
     fields=(
         Field(
@@ -168,6 +174,20 @@ class ConcurrentAdmission(FieldType):
                 holder.error(key, rule, remedy, MistakeReason.FORBIDDEN)
         return {"migration": found}
 
+    def schema(self) -> openapi.Schema:
+        constraints = openapi.tree(
+            {"lastAcceptableFlavorName": openapi.text("The last flavor, in the group's order, to which it may move.")},
+            description="Limits of the migration.",
+        )
+        modes = openapi.text(
+            "TryPreferredFlavors: move to a flavor earlier in the order when it has room. "
+            "RetainFirstAdmission: stay in the flavor that admitted the workload first.",
+            enum=[mode.value for mode in MigrationMode],
+            default=MigrationMode.TRY_PREFERRED_FLAVORS.value,
+        )
+        migration = {"mode": modes, "constraints": constraints}
+        return openapi.tree({"migration": openapi.tree(migration, description="When a running workload moves.")})
+
     def core(self, value: dict[str, Any]) -> cluster_queue.ConcurrentAdmission | None:
         if not value:
             return None
@@ -234,6 +254,7 @@ CLUSTER_QUEUE: Final = Kind(
     ("cq",),
     description="A ClusterQueue: quotas by flavor and resource, with the rules of borrowing and preemption.",
     model=ClusterQueue,
+    parts=_PARTS,
     spec_required=True,
     groups={
         "flavor_fungibility": Group(
@@ -279,7 +300,7 @@ CLUSTER_QUEUE: Final = Kind(
         Field(
             "namespace_selector",
             "spec.namespaceSelector",
-            Structure(read_label_selector, lambda: None, LabelSelector.from_manifest),
+            Structure(read_label_selector, lambda: None, LabelSelector.from_manifest, shape=LABEL_SELECTOR_SCHEMA),
             help="A label selector of namespaces; null selects none, {} all.",
         ),
         Field(
@@ -372,6 +393,7 @@ CLUSTER_QUEUE: Final = Kind(
             core="concurrent_admission",
             older={"v1beta1": None, **_NOT_IN_ALPHA},
             frozen=True,
+            help="Lets a workload pursue several flavors of the queue at once; needs the gate ConcurrentAdmission.",
         ),
         Field(
             "preempt_for_devices",
@@ -419,6 +441,7 @@ LOCAL_QUEUE: Final = Kind(
     namespaced=True,
     description="A LocalQueue: a namespace's access to a ClusterQueue.",
     model=LocalQueue,
+    parts=_PARTS,
     spec_required=True,
     fields=(
         Field(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kinds import openapi
 from kinds.declaration import Reading
 from kinds.field_types import FieldType
 from scheduling.manifest import FieldReader, MistakeReason
@@ -79,6 +80,32 @@ class ResourceGroups(FieldType):
         groups = tuple(reader.read(item) for item in holder.items(key, max_items=MAX_GROUPS))
         reader.check_totals(holder, key)
         return groups
+
+    def schema(self) -> openapi.Schema:
+        quota = openapi.tree(
+            {
+                "name": openapi.text("The resource, one of coveredResources."),
+                "nominalQuota": openapi.quantity("The amount that workloads of this queue may use at any time."),
+                "borrowingLimit": openapi.quantity("The most that may be borrowed from the cohort; empty: no limit."),
+                "lendingLimit": openapi.quantity("The most that may be lent to the cohort; empty: the nominal quota."),
+            },
+            ("name", "nominalQuota"),
+        )
+        flavor = openapi.tree(
+            {
+                "name": openapi.text("The ResourceFlavor."),
+                "resources": openapi.listing(quota, "The quota of each resource in the flavor."),
+            },
+            ("name", "resources"),
+        )
+        group = openapi.tree(
+            {
+                "coveredResources": openapi.listing(openapi.text(), "The resources that use the same flavor."),
+                "flavors": openapi.listing(flavor, "The flavors and their quotas, in the order of trial."),
+            },
+            ("coveredResources", "flavors"),
+        )
+        return openapi.listing(group)
 
     def of_row(self, row: Any, column: str) -> tuple[ResourceGroupSpec, ...]:
         """The groups of a row whose `resource_groups__quotas` are prefetched."""
@@ -275,6 +302,18 @@ class AlphaResources(ResourceGroups):
         quota and `max` - `min` the borrowing limit. A quota without `min` counts from 0, with a warning.
         """
         return _read_alpha(holder, key, in_cohort=bool(reading.values[self.parent]))
+
+    def schema(self) -> openapi.Schema:
+        quota = openapi.tree(
+            {
+                "min": openapi.quantity("The nominal quota."),
+                "max": openapi.quantity("The most that may be used with borrowed quota; empty: no limit."),
+            }
+        )
+        quota = {**quota, "description": "The quota of the resource in the flavor."}
+        flavor = openapi.tree({"name": openapi.text("The ResourceFlavor."), "quota": quota}, ("name", "quota"))
+        flavors = openapi.listing(flavor, "The flavors, in the order in which they are tried.")
+        return openapi.listing(openapi.tree({"name": openapi.text("The resource."), "flavors": flavors}, ("name",)))
 
 
 def _read_alpha(spec: FieldReader, key: str, *, in_cohort: bool) -> tuple[ResourceGroupSpec, ...]:

@@ -254,3 +254,15 @@ def test_applies(kubectl: Kubectl) -> None:
     assert "serverside-applied" in kubectl("alice", "apply --server-side -f -", open_)
     patch = '[{"op":"add","path":"/spec/stopPolicy","value":"Hold"}]'
     assert "patched" in kubectl("alice", f"patch queue more --type json -p {patch}")
+
+
+def test_explains(kubectl: Kubectl) -> None:
+    said = kubectl("bob", "explain clusterqueue.spec.preemption.borrowWithinCohort")
+    assert "FIELD: borrowWithinCohort <Object>" in said
+    assert "Whether a workload that has to borrow may preempt." in said
+    assert "maxPriorityThreshold" in said
+    deep = kubectl("bob", "explain clusterqueue.spec.resourceGroups.flavors.resources")
+    assert re.search(r"nominalQuota\s+<\S+> -required-", deep)
+    assert "kueueweb.io/queue-priority" in kubectl("bob", "explain clusterqueue.metadata.annotations")
+    older = kubectl("bob", "explain cq --recursive --api-version kueue.x-k8s.io/v1beta1")
+    assert re.search(r"\n\s+cohort\s+<string>", older)

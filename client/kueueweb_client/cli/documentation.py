@@ -1,4 +1,4 @@
-"""man and completion: the commands as a page of the manual, and the scripts of shells."""
+"""man, completion and the fields of kinds: what the command says about itself and about manifests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kueueweb_client import __version__
-from kueueweb_client.cli.session import say
+from kueueweb_client import __version__, calls
+from kueueweb_client.cli.session import client, say
+from kueueweb_client.errors import ClientError
+from kueueweb_client.field_docs import describe, find_kind
+from kueueweb_client.nouns import Noun
 
 _EXIT_CODES = (
     (0, "done"), (1, "refused, or the workload failed; for diff: there are differences"), (2, "used wrongly"),
@@ -39,6 +42,22 @@ def _man(ctx: typer.Context) -> None:
     """Write the page of the manual: kueueweb man | man -l -"""
     root = ctx.find_root()
     say("\n".join(_page(root.command, root)))
+
+
+def document_kind(noun: Noun, path: str, api_version: str, *, recursive: bool) -> None:
+    """Write the documentation of a kind, or of its field at a path such as spec.preemption; "" is the kind itself."""
+    with client() as asked:
+        addresses = list(asked.send(calls.open_api())["paths"])
+        wanted = (f"apis/{api_version}", f"api/{api_version}") if api_version else addresses
+        for address in sorted(addresses, key=lambda address: address != noun.address):
+            if address not in wanted:
+                continue
+            found = find_kind(asked.send(calls.open_api(address)), noun.kind)
+            if found is not None:
+                for line in describe(found, [key for key in path.split(".") if key], recursive=recursive):
+                    say(line)
+                return
+    raise ClientError(f"no documentation of {noun.kind}{f' in {api_version}' if api_version else ''}")
 
 
 def _page(root: Any, ctx: Any) -> Iterator[str]:

@@ -10,12 +10,13 @@ import typer
 
 from kueueweb_client import calls
 from kueueweb_client.cli.action_commands import DryRun, act
+from kueueweb_client.cli.documentation import document_kind
 from kueueweb_client.cli.files import read, write_applied
 from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, namespace_of, noun_of, say, write_rows
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ClientError
 from kueueweb_client.jobs import job_manifest
-from kueueweb_client.nouns import WORKLOADS, Noun
+from kueueweb_client.nouns import WORKLOADS, Noun, noun_named
 from kueueweb_client.types import Workload
 
 if TYPE_CHECKING:
@@ -183,8 +184,22 @@ def _queue(
         say(f"workload/{name} is not waiting in a queue: {found['status']}. {found['message']}")
 
 
-def _explain(name: str, namespace: Namespace = "") -> None:
-    """Why a workload is where it is: its state, its conditions, and what it lacks."""
+def _explain(
+    name: Annotated[str, typer.Argument(help="A workload, or a field of a kind such as clusterqueue.spec.preemption.")],
+    namespace: Namespace = "",
+    api_version: Annotated[str, typer.Option(help="The group and version of the kind, GROUP/VERSION.")] = "",
+    recursive: Annotated[bool, typer.Option("--recursive", help="List the fields of all fields.")] = False,
+) -> None:
+    """Explain why a workload is where it is; or document the fields of a kind, as kubectl explain does.
+
+    A workload that has the name of a kind is explained as workload/NAME.
+    """
+    kind, _, path = name.partition(".")
+    noun = noun_named(kind)
+    if noun is not None:
+        document_kind(noun, path, api_version, recursive=recursive)
+        return
+    name = name.removeprefix("workload/").removeprefix("wl/")
     where = namespace_of(namespace)
     with client() as asked:
         found = asked.workload(where, name)
