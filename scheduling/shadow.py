@@ -13,6 +13,7 @@ is follows from how long its latest decisions took.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,14 +27,22 @@ from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 PATIENCE_SECONDS: Final = 5.0
-"""kueueweb would have made the decision, and the other scheduler has not for this long: it will not. When it decided,
-changes younger than this may have been unknown to it. If its latest decisions took long, this is twice that time.
+"""When the other scheduler decided, changes younger than this may have been unknown to it. If its latest decisions took
+long, this is twice that time.
 """
 MAX_PATIENCE_SECONDS: Final = 60.0
+"""kueueweb would have made the decision, and the other scheduler has not for this long: it will not. It may decide
+earlier: by a later evaluation of the same workload with another result.
+"""
 _PACES: Final = 32
 """The number of its latest decisions whose duration is considered."""
 _MAX_UNHEARD: Final = 64
 _MAX_NAMED: Final = 3
+_FOR_VICTIMS: Final = "Pending the preemption of"
+_NOT_EVALUATED: Final = "PendingEvaluation"
+"""Kueue's reason of QuotaReserved from an eviction to the next evaluation."""
+_PREEMPTOR: Final = re.compile(r"\(UID: ([^,)]+)")
+"""The preemptor's uid in the message of Kueue's conditions Evicted and Preempted."""
 
 
 class Verdict(StrEnum):
@@ -85,15 +94,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The state of a workload before a change; `decided` by the other scheduler itself."""
+    """The state of a workload before a change; `decided` by the other scheduler itself. `preempts`: it came first in
+    its ClusterQueue, because workloads were preempted for it."""
 
     key: str
     was: Workload | None
     at: float
     decided: bool = False
+    preempts: bool = False
 
 
-_WAITING: Final = Choice(Act.WAIT)
+_WAITING: Final = Choice(Act.WAIT, message="Not evaluated yet.")
 _Choices = dict[str, Choice]
 
 
@@ -111,6 +122,8 @@ class Shadow:
         """Decisions that kueueweb would make and the other scheduler has not made, and since when."""
         self._told: dict[str, Choice] = {}
         """Decisions that kueueweb would make differently: each is reported once."""
+        self._evaluated: dict[str, tuple[str, float]] = {}
+        """Why a workload waits, in the other scheduler's words, and when it wrote that."""
         self._paces: deque[float] = deque(maxlen=_PACES)
         """How long, in seconds, kueueweb would have made each of the other scheduler's latest decisions."""
         self.unfinished = 0
@@ -133,14 +146,26 @@ class Shadow:
         if was is None or (theirs.act is Act.RESERVE and was.holds_quota):
             self.take(key, _waiting(workload), now)
         found = self._ask(key, workload.uid, theirs, now)
-        self._latest.append(_Change(key, self._world.workload(key), now, decided=True))
+        preempts = self._world.is_preemptor(key)
+        self._latest.append(_Change(key, self._world.workload(key), now, decided=True, preempts=preempts))
         self.take(key, workload, now)
+        if theirs.act is Act.PREEMPT:
+            self._note_preemptor_of(theirs.message)
         self._settle(now)
         since, wanted = self._wanted.pop(key, (now, _WAITING))
         if wanted.act is theirs.act:
             self._paces.append(now - since)
         self._told.pop(key, None)
+        self._evaluated.pop(key, None)
         return found
+
+    def _note_preemptor_of(self, message: str) -> None:
+        """Let the workload for which another one was preempted come first in its queue, as Kueue does until it gets
+        quota. Kueue writes its uid into the victim's conditions only."""
+        named = _PREEMPTOR.search(message)
+        preemptor = self._world.workload_by_uid(named[1]) if named else None
+        if preemptor is not None:
+            self._world.set_preemptor(preemptor.key)
 
     def rest(self, now: float) -> list[Comparison]:
         """Record that there was no change until now: a decision that our rules would have made for too long is a
@@ -153,11 +178,24 @@ class Shadow:
     def _note(self, key: str, was: Workload | None, workload: Workload | None, now: float) -> None:
         """Record a change that was not decided: a workload was created, ended, stopped or edited."""
         if was is workload is None or (was is not None and workload is not None and _says_the_same(was, workload)):
+            self._note_evaluation(key, workload, now)
             return
         if was is None or workload is None or _counts_for(was) != _counts_for(workload):
             self._latest.append(_Change(key, was, now))
         self.take(key, workload, now)
+        self._note_evaluation(key, workload, now)
         self._settle(now)
+
+    def _note_evaluation(self, key: str, workload: Workload | None, now: float) -> None:
+        """Record that the other scheduler wrote why a workload waits. One that waits for preempted workloads to stop
+        comes first in its queue, although they may have been preempted for another workload."""
+        reason = _refusal(workload)
+        if not reason:
+            self._evaluated.pop(key, None)
+        elif self._evaluated.get(key, ("", 0.0))[0] != reason:
+            self._evaluated[key] = (reason, now)
+            if _FOR_VICTIMS in reason:
+                self._world.set_preemptor(key)
 
     def _ask(self, key: str, uid: str, theirs: Choice, now: float) -> list[Comparison]:
         """Return whether kueueweb would have made the decision now, or before the latest changes."""
@@ -187,7 +225,8 @@ class Shadow:
         unheard: list[_Change] = []
         decided: set[str] = set()
         for change in reversed(self._latest):
-            if change.key == key or now - change.at > self._patience or not self._go_on():
+            is_asked = change.key == key and (change.was is None or change.was.holds_quota)
+            if is_asked or now - change.at > self._patience or not self._go_on():
                 return
             unheard.append(change)
             yield len(unheard), self._without(unheard, key, now)
@@ -201,10 +240,15 @@ class Shadow:
         point = self._world.savepoint()
         for change in unheard:
             self.take(change.key, change.was, now)
+            if change.preempts:
+                self._world.set_preemptor(change.key)
         workload = self._world.workload(key)
         if workload is not None and not workload.holds_quota:
+            preempts = self._world.is_preemptor(key)
             self._world.delete_workload(key)
             self._world.set_workload(workload, now)
+            if preempts:
+                self._world.set_preemptor(key)
         choices: _Choices = {}
         for result in cycles_until_rest(self._world, now):
             self._note_choices(result, choices)
@@ -259,7 +303,7 @@ class Shadow:
         return _reservation(cluster_queue, admission.pod_set_assignments, "QuotaReserved", message)
 
     def _missed(self, choices: Mapping[str, Choice], now: float) -> list[Comparison]:
-        """Return the decisions that our rules have made for long and still make."""
+        """Return the decisions that our rules would have made, and that the other scheduler will not make."""
         wanted = {key: choice for key, choice in choices.items() if choice.act is not Act.WAIT}
         since = {key: at for key, (at, choice) in self._wanted.items()}
         self._wanted = {key: (since.get(key, now), choice) for key, choice in wanted.items()}
@@ -268,10 +312,24 @@ class Shadow:
         for key, (at, choice) in self._wanted.items():
             workload = self._world.workload(key)
             told = self._told.get(key)
-            if now - at < self._patience or workload is None or (told is not None and told.what == choice.what):
+            _, evaluated_at = self._evaluated.get(key, ("", at))
+            is_refused = evaluated_at - at >= self._patience
+            if workload is None or not (is_refused or now - at >= MAX_PATIENCE_SECONDS):
                 continue
-            self._told[key] = choice
-            found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
+            if told is None or told.what != choice.what:
+                self._told[key] = choice
+                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
+        return found
+
+    def unanswered(self, now: float) -> list[Comparison]:
+        """Return the decisions that our rules make now, and that the other scheduler may still make."""
+        self._world.advance(now)
+        choices, _ = self._our_choices(now)
+        found = []
+        for key, choice in choices.items():
+            workload = self._world.workload(key)
+            if workload is not None and choice.act is not Act.WAIT and key not in self._told:
+                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
         return found
 
     def _explained(self, key: str, choices: Mapping[str, Choice]) -> Choice:
@@ -310,6 +368,7 @@ def _counts_for(workload: Workload) -> tuple[object, ...]:
     and its queue."""
     asked = workload.queue_name, workload.pod_sets, workload.priority, workload.active, workload.requeue_state
     held = workload.admission, workload.holds_quota, workload.is_true(ConditionType.EVICTED)
+    held += (workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS),)
     return (*asked, *held, workload.reclaimable_pods)
 
 
@@ -346,6 +405,15 @@ def _their_choice(was: Workload | None, now_is: Workload | None) -> Choice | Non
     return None
 
 
+def _refusal(workload: Workload | None) -> str:
+    """Return why a workload waits, as the other scheduler wrote it; empty if it did not evaluate the workload since the
+    last eviction."""
+    condition = workload.condition(ConditionType.QUOTA_RESERVED) if workload is not None else None
+    if workload is None or condition is None or workload.holds_quota or condition.reason == _NOT_EVALUATED:
+        return ""
+    return f"{condition.reason}: {condition.message}"
+
+
 def _since(workload: Workload) -> float:
     condition = workload.condition(ConditionType.QUOTA_RESERVED)
     return condition.last_transition_time if condition else 0.0
@@ -364,7 +432,8 @@ def _reservation(queue: str, pod_sets: tuple[PodSetAssignment, ...], reason: str
 def _left(workload: Workload) -> Choice:
     """Return the choice that follows when a scheduler made no decision: the workload stays in its state."""
     if workload.holds_quota and workload.admission is not None:
-        return _reservation(workload.admission.cluster_queue, workload.admission.pod_set_assignments, "", "")
+        given = workload.admission.pod_set_assignments
+        return _reservation(workload.admission.cluster_queue, given, "", "Keeps its quota.")
     condition = workload.condition(ConditionType.QUOTA_RESERVED)
     return Choice(Act.WAIT, "", (), str(condition.reason), condition.message) if condition else _WAITING
 

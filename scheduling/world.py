@@ -470,6 +470,25 @@ class World:
         if info is not None and info.queue_state is QueueState.RESERVING:
             self._replace(info, self._records.new(release(info.current(), now)))
 
+    def set_preemptor(self, key: str) -> None:
+        """Record that another scheduler preempts for a pending workload. As in Kueue it comes first in its
+        BestEffortFIFO ClusterQueue until it gets quota or leaves the queue."""
+        info = self._state.workloads.get(key)
+        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
+        if cq is not None and key in cq.queue and not cq.strict:
+            cq.queue.sticky = key
+
+    def is_preemptor(self, key: str) -> bool:
+        """Return whether a workload comes first in its ClusterQueue because it preempts."""
+        info = self._state.workloads.get(key)
+        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
+        return cq is not None and cq.queue.sticky == key
+
+    def workload_by_uid(self, uid: str) -> Workload | None:
+        """Return the workload with that uid; None if it is unknown. Looks at all workloads."""
+        found = (info for info in self._state.workloads.values() if info.workload.uid == uid)
+        return next((info.current() for info in found), None)
+
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
         """Reduce the quota of an elastic workload to the requests of its pod sets (`scheduling.lifecycle.elastic`).
 

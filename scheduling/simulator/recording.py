@@ -16,7 +16,7 @@ from scheduling.model.times import parse_rfc3339
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
-from scheduling.shadow import PATIENCE_SECONDS, Comparison, Shadow
+from scheduling.shadow import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Comparison, Shadow
 from scheduling.simulator.scenario import (
     read_admission_check,
     read_cluster_queue,
@@ -157,6 +157,8 @@ class Replay:
         self._shadow = Shadow(self._world)
         self._known: dict[tuple[str, str], Any] = {}
         self._now = 0.0
+        self.unanswered: list[Comparison] = []
+        """After `play`: our decisions at the end of the recording. The other scheduler may have made them later."""
 
     def play(self, changes: Iterable[Change]) -> Iterator[Told]:
         """The comparisons, in the order of the decisions. Raises UnreadableRecording."""
@@ -169,7 +171,8 @@ class Replay:
                 yield from self._hear(change)
             else:
                 self._configure(change)
-        yield from self._rest(self._now + 2 * PATIENCE_SECONDS)
+        yield from (Told(self._now, found) for found in self._shadow.rest(self._now))
+        self.unanswered = self._shadow.unanswered(self._now)
 
     def _begin(self, changes: Iterable[Change]) -> None:
         """The first state of each queue holds from the beginning, and so do the namespaces of all workloads."""
@@ -187,8 +190,9 @@ class Replay:
     def _rest(self, until: float) -> Iterator[Told]:
         """Nothing happens until then."""
         if self._now and until - self._now >= PATIENCE_SECONDS:
-            for at in (self._now, self._now + PATIENCE_SECONDS):
-                yield from (Told(at, found) for found in self._shadow.rest(at))
+            for at in (self._now, self._now + PATIENCE_SECONDS, self._now + MAX_PATIENCE_SECONDS):
+                if at <= until:
+                    yield from (Told(at, found) for found in self._shadow.rest(at))
 
     def _hear(self, change: Change) -> Iterator[Told]:
         workload = None if change.gone else self._read_workload(change)

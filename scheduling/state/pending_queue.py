@@ -158,6 +158,10 @@ class PendingQueue:
     def _set_sticky(self, key: str) -> None:
         self._sticky = key
 
+    def __contains__(self, key: object) -> bool:
+        """Return whether the workload is pending."""
+        return key in self._waiting
+
     def keys(self) -> list[str]:
         """The keys of all pending workloads."""
         return list(self._waiting)

@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-from scheduling.shadow import PATIENCE_SECONDS, Act, Comparison, Shadow, Verdict
+from scheduling.model.cluster_queue import ClusterQueuePreemption
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, WithinClusterQueuePolicy
+from scheduling.model.workload import Condition, Workload
+from scheduling.shadow import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Act, Comparison, Shadow, Verdict
 from scheduling.simulator.simulator import EPOCH
 from tests.scheduling.other_scheduler import OtherScheduler, new_world
 from tests.scheduling.world_helpers import Builder, admitted
@@ -93,11 +96,40 @@ def test_a_decision_that_the_other_scheduler_does_not_make_is_told_once() -> Non
     assert waits is not None
     assert shadow.hear(waits.key, waits, 10.0) == []
     assert shadow.rest(10.0) == []
-    assert shadow.rest(10.0 + PATIENCE_SECONDS - 1) == [], "it may decide in a moment"
-    [difference] = shadow.rest(10.0 + PATIENCE_SECONDS)
+    assert shadow.rest(10.0 + MAX_PATIENCE_SECONDS - 1) == [], "it may decide in a moment"
+    [difference] = shadow.rest(10.0 + MAX_PATIENCE_SECONDS)
     assert (difference.verdict, difference.ours.act) == (Verdict.ONLY_OURS, Act.RESERVE)
     assert difference.ours.message == "Quota reserved in ClusterQueue q"
-    assert shadow.rest(10.0 + 2 * PATIENCE_SECONDS) == []
+    assert difference.theirs.message == "Not evaluated yet."
+    assert shadow.rest(10.0 + 2 * MAX_PATIENCE_SECONDS) == []
+
+
+def refused(workload: Workload, message: str, reason: str = "WaitingForQuota") -> Workload:
+    """The workload once Kueue has evaluated it in vain."""
+    condition = Condition(ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, reason, message, workload.created_at)
+    return replace(workload, conditions={**workload.conditions, ConditionType.QUOTA_RESERVED: condition})
+
+
+def test_a_workload_that_the_other_scheduler_evaluates_and_leaves_waiting_is_told_at_once() -> None:
+    shadow = Shadow(queue_of_three().world)
+    waits = queue_of_three().pending("waits", "q", 2).world.workload("team/waits")
+    assert waits is not None
+    assert shadow.hear(waits.key, waits, 10.0) == []
+    assert shadow.rest(10.0) == []
+    assert shadow.hear(waits.key, refused(waits, "too soon"), 11.0) == []
+    assert shadow.rest(11.0 + PATIENCE_SECONDS) == [], "it may have been evaluated before its quota was free"
+    assert shadow.hear(waits.key, refused(waits, "no"), 20.0) == []
+    [difference] = shadow.rest(20.0)
+    assert (difference.verdict, difference.ours.act) == (Verdict.ONLY_OURS, Act.RESERVE)
+
+
+def test_a_decision_that_is_only_late_is_no_difference() -> None:
+    shadow = Shadow(queue_of_three().world)
+    waits = queue_of_three().pending("waits", "q", 2).world.workload("team/waits")
+    assert waits is not None
+    told = [*shadow.hear(waits.key, waits, 10.0), *shadow.rest(10.0), *shadow.rest(10.0 + 5 * PATIENCE_SECONDS)]
+    [agreed] = [*told, *shadow.hear(waits.key, admitted(waits, "q", at=40.0), 40.0)]
+    assert agreed.verdict is Verdict.AGREE
 
 
 def test_a_decision_that_was_made_before_the_latest_arrival_agrees() -> None:
@@ -139,26 +171,66 @@ def test_a_decision_that_was_made_on_an_earlier_one_and_before_the_latest_arriva
     assert (found.verdict, found.unheard) == (Verdict.AGREE, 1)
 
 
-def test_a_scheduler_that_takes_longer_is_waited_for_longer() -> None:
-    names = [f"w{number}" for number in range(4)]
-    builder = Builder().queue("q", {"default": 9})
-    for name in names:
-        builder.pending(name, "q", 2)
-    shadow, told = Shadow(Builder().queue("q", {"default": 9}).world), []
-    for number, name in enumerate(names[:3]):
-        workload = builder.world.workload(f"team/{name}")
-        assert workload is not None
-        at = 100.0 * number
-        assert shadow.hear(workload.key, workload, at) == []
-        for later in (0.0, 6.0, 19.0):
-            told += shadow.rest(at + later)
-        [agreed] = shadow.hear(workload.key, admitted(workload, "q", at=at + 20.0), at + 20.0)
-        assert agreed.verdict is Verdict.AGREE
-    assert [each.workload for each in told] == ["team/w0"], "by then it had taken 20 seconds"
-    last = builder.world.workload("team/w3")
-    assert last is not None
-    assert shadow.hear(last.key, last, 500.0) == []
-    assert [each.verdict for later in (0.0, 39.0, 40.0) for each in shadow.rest(500.0 + later)] == [Verdict.ONLY_OURS]
+def test_a_scheduler_that_takes_longer_may_have_heard_less() -> None:
+    """An arrival that would have gone first was unknown to it 15 seconds ago: it takes 20 seconds for a decision."""
+
+    def heard(*, slow: bool) -> Comparison:
+        builder = Builder().queue("q", {"default": 3}).pending("early", "q", 1)
+        builder.pending("low", "q", 2).pending("high", "q", 2, priority=100)
+        early, low, high = (builder.world.workload(f"team/{name}") for name in ("early", "low", "high"))
+        assert early is not None
+        assert low is not None
+        assert high is not None
+        shadow = Shadow(queue_of_three().world)
+        shadow.hear(early.key, early, 10.0)
+        shadow.rest(10.0)
+        at = 30.0 if slow else 11.0
+        [first] = shadow.hear(early.key, admitted(early, "q", at=at), at)
+        assert first.verdict is Verdict.AGREE
+        shadow.hear(low.key, low, 40.0)
+        shadow.hear(high.key, high, 45.0)
+        [found] = [each for each in shadow.hear(low.key, admitted(low, "q", at=60.0), 60.0) if each.workload == low.key]
+        return found
+
+    assert (heard(slow=True).verdict, heard(slow=True).unheard) == (Verdict.AGREE, 1)
+    assert heard(slow=False).verdict is Verdict.ONLY_THEIRS
+
+
+def preempted(workload: Workload, by: str, at: float) -> Workload:
+    """The workload that holds quota, preempted in Kueue's words for the workload with the uid `by`."""
+    message = f"Preempted to accommodate a workload (UID: {by}, JobUID: UNKNOWN) due to prioritization"
+    evicted = Condition(ConditionType.EVICTED, ConditionStatus.TRUE, "Preempted", message, at)
+    why = Condition(ConditionType.PREEMPTED, ConditionStatus.TRUE, "InClusterQueue", message, at)
+    return replace(
+        workload, conditions={**workload.conditions, ConditionType.EVICTED: evicted, ConditionType.PREEMPTED: why}
+    )
+
+
+@pytest.mark.parametrize("told_by", ["the victim", "its own condition", None])
+def test_a_workload_that_waits_for_its_victims_comes_first_in_its_queue(told_by: str | None) -> None:
+    """A workload of a higher priority, which arrived before the victim's eviction was written, waits behind it."""
+    builder = queue_of_three().pending("victim", "q", 2).pending("preemptor", "q", 2, priority=10)
+    builder.pending("urgent", "q", 2, priority=100)
+    victim, preemptor, urgent = (builder.world.workload(f"team/{name}") for name in ("victim", "preemptor", "urgent"))
+    assert victim is not None
+    assert preemptor is not None
+    assert urgent is not None
+    preemption = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY)
+    shadow = Shadow(Builder().queue("q", {"default": 3}, preemption=preemption).world)
+    holds = admitted(victim, "q", at=1.0)
+    shadow.take(victim.key, holds, 1.0)
+    shadow.hear(preemptor.key, preemptor, 10.0)
+    shadow.hear(urgent.key, urgent, 10.5)
+    uid = preemptor.uid if told_by == "the victim" else "unknown"
+    [agreed] = shadow.hear(victim.key, preempted(holds, uid, 11.0), 11.0)
+    assert agreed.verdict is Verdict.AGREE
+    if told_by == "its own condition":
+        waiting = refused(preemptor, "insufficient. Pending the preemption of 1 workload(s)")
+        assert shadow.hear(preemptor.key, waiting, 11.5) == []
+    shadow.hear(victim.key, None, 30.0)
+    found = shadow.hear(preemptor.key, admitted(preemptor, "q", at=100.0), 100.0)
+    [decided] = [each for each in found if each.workload == preemptor.key]
+    assert decided.verdict is (Verdict.AGREE if told_by else Verdict.ONLY_THEIRS)
 
 
 def test_a_workload_that_ours_had_tried_in_vain_is_seen_to_get_quota() -> None:

@@ -53,9 +53,13 @@ class Command(BaseCommand):
         agreed, total = verdicts[Verdict.AGREE], verdicts.total()
         share = f"{100 * agreed / total:.1f} %" if total else "none"
         self.stdout.write(f"{total} decisions, {agreed} agree ({share}), {total - agreed} differ")
+        if replay.unanswered:
+            self.stdout.write("Not compared: decisions that kueueweb would make at the end of the recording:")
+        for found in replay.unanswered:
+            self.stdout.write(f"    {found.workload}: {_said(found.ours)}\n        theirs: {_said(found.theirs)}")
         if options["output"] is not None:
-            found = [{"at": rfc3339(each.at), **asdict(each.comparison)} for each in told]
-            options["output"].write_text(json.dumps(found, indent=1) + "\n")
+            written = [{"at": rfc3339(each.at), **asdict(each.comparison)} for each in told]
+            options["output"].write_text(json.dumps(written, indent=1) + "\n")
 
 
 def _text(path: Path) -> str:
