@@ -32,6 +32,8 @@ def device_amounts(
     units = DeviceUnits() if row is None else row.units
     device = "die" if attributes.get(STRATEGY) == DIE else units.device
     parts = "MIG instances" if mode == MIG_MODE else units.parts
+    if mode == MIG_MODE:  # the cores of each profile are rounded up: three instances may come to 101 %
+        used_cores = min(used_cores, cores)
     if row is not None and row.rules.cores_are_bits:
         cores, used_cores = cores.bit_count(), used_cores.bit_count()
     if row is not None and row.rules.split_modes and row.model is not None:

@@ -41,7 +41,7 @@ from scheduler.live.shapes import (
 )
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import RowIndex
-from scheduling.model.device import DeviceSlice
+from scheduling.model.device import MIG_MODE, DeviceSlice
 from scheduling.state.status import ClusterQueueStatus, CohortStatus
 from scheduling.world import World
 
@@ -275,7 +275,7 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
                 "memory_mib": device.memory_mib,
                 "used_memory_mib": used[1] + sum(found.memory_mib for found in mine),
                 "cores_percent": device.cores_percent,
-                "used_cores_percent": used_cores,
+                "used_cores_percent": min(used_cores, device.cores_percent) if device.mode == MIG_MODE else used_cores,
                 "units": LiveDeviceUnits(**amounts),
                 "slices": held,
             }

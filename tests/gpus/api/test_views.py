@@ -128,3 +128,11 @@ def test_another_cluster_has_none(alice: SchemaClient, devices: Any) -> None:
     Cluster.objects.create(name="other")
     for kind in ("nodes", "devices", "device-allocations"):
         assert alice.get(f"/api/v1/{kind}/", {"cluster": "other"}).json()["results"] == []
+
+
+def test_cores_of_mig_profiles_that_are_rounded_up_come_to_no_more_than_the_device(
+    alice: SchemaClient, devices: Any
+) -> None:
+    Device.objects.filter(pk=devices[3].pk).update(mode="mig", used_cores_percent=101)
+    shown = alice.get(f"/api/v1/devices/{devices[3].uuid}/").json()
+    assert (shown["units"]["parts"], shown["units"]["used_cores"]) == ("MIG instances", 100)
