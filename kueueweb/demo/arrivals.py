@@ -1,11 +1,12 @@
 """When the demo's jobs arrive and whose they are. Pure, given a random generator. Seconds are of the cluster's time."""
 
 import random
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH, STUDENT, OpenbSizes, Tenant, busier_tenant_share, job
-from kueueweb.demo.mixed import mixed_job
+from kueueweb.demo.mixed import SHAPES, mixed_job
 from simulation.fleet import MIXED, SEVERAL
 
 FIRST_JOBS: Final = 45
@@ -14,6 +15,15 @@ MAX_WAITING: Final = 6
 _GPU_JOBS_PER_SECOND = 0.05
 """Slightly more jobs than the GPUs can run, so that GPUs are nearly always in use and some jobs wait."""
 _OTHER_JOBS_PER_SECOND: Mapping[str, float] = {SEVERAL: 0.02, MIXED: 0.06}
+
+
+_PREFIXES: Final = (*RESEARCH.words, *PRODUCTION.words, *dict.fromkeys(word for word, _ in SHAPES))
+_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, _PREFIXES))})-[0-9a-f]{{8}}")
+
+
+def is_arrival(job_name: str) -> bool:
+    """Return whether a job's name is one that `Arrivals` gives."""
+    return _NAME.fullmatch(job_name) is not None
 
 
 class Arrivals:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from kueueweb.demo.arrivals import Arrivals
+from kueueweb.demo.arrivals import Arrivals, is_arrival
 from kueueweb.demo.jobs import TENANTS, Tenant
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,12 @@ class Account:
             self._request("workloads/", list(jobs))
 
     def waiting(self) -> int:
-        """How many workloads wait in the tenant's queue, counted up to a page's limit."""
+        """How many of the demo's own workloads wait in the tenant's queue, counted up to a page's limit. Workloads of
+        people who try the demo do not count, so that jobs keep arriving beside them."""
         queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
         answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
-        return len(answer["results"])
+        owners = (found["owner"] for found in answer["results"])
+        return sum(owner is not None and is_arrival(owner["name"]) for owner in owners)
 
     def sees_nodes(self) -> bool:
         """Whether kueueweb knows the cluster's nodes by now."""

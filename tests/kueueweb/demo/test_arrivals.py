@@ -17,7 +17,7 @@ from gpus.annotations import node_devices
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
 from kueueweb import demo
-from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING, Arrivals
+from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING, Arrivals, is_arrival
 from kueueweb.demo.jobs import TENANTS, Tenant
 from scheduling.model.node import Node
 from scheduling.model.pod import PodTemplate
@@ -33,7 +33,7 @@ from scheduling.simulator.scenario import (
 from scheduling.simulator.simulator import EPOCH, Simulator
 from scheduling.world import World
 from simulation.environment import RUN_SECONDS
-from simulation.fleet import SEVERAL, fleet
+from simulation.fleet import MIXED, SEVERAL, fleet
 
 HOUR = 3600.0
 WARM_UP = HOUR / 2
@@ -189,6 +189,13 @@ def test_devices_of_every_kind_are_in_use(seen: Watched) -> None:
     kinds = {node.devices[0].type for node in nodes()}
     assert len(kinds) == 4
     assert {kind: round(seen.share(kind), 2) for kind in kinds if seen.share(kind) < 0.6} == {}
+
+
+@pytest.mark.parametrize("fleet", [SEVERAL, MIXED])
+def test_its_jobs_are_told_from_those_of_people_who_try_the_demo(fleet: str) -> None:
+    arrivals = Arrivals(fleet, random.Random(1))
+    assert all(is_arrival(arrivals.job(at)[1]["metadata"]["name"]) for at in range(200))
+    assert not any(map(is_arrival, ("notebook", "notebook-1", "train-0123abcd", "my-notebook-0123abcd")))
 
 
 def test_some_wait_and_few(seen: Watched) -> None:
