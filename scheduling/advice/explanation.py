@@ -93,6 +93,8 @@ _REMEDIES = {
     "has one.",
     Rule.QUEUE_ORDER: "It starts when the workloads ahead of it are admitted.",
 }
+_OF_NODES = frozenset({Rule.DEVICES, Rule.NODES})
+_BEYOND_EMPTY_NODES = "It can never start on the present nodes, even if they were empty, unless it requests less."
 _NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATCH, Rule.TOPOLOGY_FLAVOR})
 
 
@@ -272,14 +274,16 @@ class _Order:
         queue_holders: tuple[QueueHolder, ...] = (),
         workload_holders: tuple[WorkloadHolder, ...] = (),
         victims: tuple[Victim, ...] = (),
+        remedy: str = "",
     ) -> Explanation:
-        """The explanation, completed with the order of the queue and of the cohort."""
+        """The explanation, completed with the order of the queue and of the cohort. `remedy` takes the place of the
+        rule's."""
         return Explanation(
             state=state,
             rule=rule,
             reason=reason,
             message=message,
-            remedy=_REMEDIES.get(rule, ""),
+            remedy=remedy or _REMEDIES.get(rule, ""),
             cluster_queue=self._cq.name,
             strict=self._cq.spec.queueing_strategy is QueueingStrategy.STRICT_FIFO,
             position=self.place + 1,
@@ -343,6 +347,10 @@ class _Search:
             if need.lacking and verdict.rule in (Rule.QUOTA, Rule.MAXIMUM_QUOTA)
         }
         victims = tuple(_victim(target) for target in self._entry.targets)
+        remedy = ""
+        if not victims and not never and rule in _OF_NODES and self._exceeds_empty_nodes(flavors):
+            never = True
+            remedy = _BEYOND_EMPTY_NODES
         return order.explanation(
             WaitState.PREEMPTS if victims else WaitState.CANNOT_START if never else WaitState.WAITS,
             rule,
@@ -352,6 +360,21 @@ class _Search:
             queue_holders=tuple(self._queue_holders(lacking)),
             workload_holders=tuple(self._workload_holders(lacking)),
             victims=victims,
+            remedy=remedy,
+        )
+
+    def _exceeds_empty_nodes(self, verdicts: Sequence[FlavorVerdict]) -> bool:
+        """Whether some pod set has no flavor whose nodes would take it even if they were empty."""
+        names: dict[str, list[str]] = {}
+        for verdict in verdicts:
+            for name in verdict.pod_sets:
+                names.setdefault(name, [])
+                if verdict.rule not in _NEVER:
+                    names[name].append(verdict.flavor)
+        pod_sets = {each.name: each for each in self._info.pod_sets}
+        return any(
+            not any(self._parts.fits_empty_nodes(self._info, self._cq, pod_sets[name], flavor) for flavor in flavors)
+            for name, flavors in names.items()
         )
 
     def _rule(self) -> Rule:

@@ -156,6 +156,15 @@ class DeviceAssigner:
         ]
         return self._state.fleet.filters(pod_sets)
 
+    def fits_empty_nodes(self, info: WorkloadInfo, pod_set: PodSetRequests, flavor: str) -> bool:
+        """Return whether empty nodes of a flavor would take the fewest pods with which the pod set may start. True for
+        pods that are not placed here."""
+        flavors = [flavor]
+        if not pod_set.count or not self.concerns_pod_set(pod_set) or self._is_left_alone(info, pod_set, flavors):
+            return True
+        least = pod_set.count if pod_set.min_count is None else pod_set.min_count
+        return self._state.fleet.fits_when_empty(self.to_place(info, pod_set, flavors, least, None))
+
     def device_room(self, assignment: Assignment) -> Room:
         """Return the upper bound of pods per node, by pod set, for pods that ask for devices."""
         without = list(self._state.simulation.removed)

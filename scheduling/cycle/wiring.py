@@ -20,7 +20,7 @@ from scheduling.model.vocabulary import QuotaCheckStrategy
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.pending_queue import UsageOf
 from scheduling.state.state import State
-from scheduling.state.workload_info import WorkloadInfo
+from scheduling.state.workload_info import PodSetRequests, WorkloadInfo
 
 
 class CycleParts:
@@ -104,3 +104,9 @@ class CycleParts:
         alone decides."""
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None
+
+    def fits_empty_nodes(self, info: WorkloadInfo, cq: ClusterQueueState, pod_set: PodSetRequests, flavor: str) -> bool:
+        """Return whether empty nodes of a flavor would take the pod set's pods. True if its admission checks may add
+        nodes, and for pods that are not placed here."""
+        waits = self._devices.waits_for_checks(info, cq, flavor)
+        return waits or self._devices.fits_empty_nodes(info, pod_set, flavor)

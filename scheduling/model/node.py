@@ -11,6 +11,7 @@ from scheduling.model.selectors import HOSTNAME_LABEL, Taint
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
+_STATE_TAINTS = "node.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,21 @@ class Node:
         if HOSTNAME_LABEL in self.labels:
             return self.labels
         return {**self.labels, HOSTNAME_LABEL: self.name}
+
+    def emptied(self) -> Node:
+        """Return the node as it would be without any pod, ready, uncordoned and with healthy devices. Taints that
+        Kubernetes sets itself for the state of a node are gone too."""
+        return replace(
+            self,
+            taints=tuple(taint for taint in self.taints if not taint.key.startswith(_STATE_TAINTS)),
+            foreign_usage={},
+            ready=True,
+            unschedulable=False,
+            devices=tuple(replace(device, health=True, cordoned=False) for device in self.devices),
+            found=(),
+            external_usage={},
+            unhealthy_vendors=frozenset(),
+        )
 
     def offers_more_than(self, before: Node) -> bool:
         """Return whether the change from `before` may admit a workload: any change except less room for the same

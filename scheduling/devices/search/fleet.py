@@ -117,6 +117,17 @@ class Fleet:
             other.reserve(key, placement)
         return other
 
+    def fits_when_empty(self, pod_set: PodSetToPlace) -> bool:
+        """Return whether the nodes that a pod set selects would take all its pods if no other pod ran there, all were
+        ready and no device were cordoned or unhealthy. ResourceQuotas do not count."""
+        self._ensure_table()
+        empty = Fleet(self.settings.vendors.values())
+        empty.settings = replace(self.settings, rankings={**self.settings.rankings, **empty.settings.rankings})
+        empty.mix.pods = self.mix.now()
+        for row in self._candidates.selected(pod_set).nonzero()[0].tolist():
+            empty.set_node(self._candidates.nodes[row].emptied())
+        return isinstance(empty.find([pod_set]), Placement)
+
     def _take_over(self, other: Fleet) -> None:
         for node in other._nodes.values():
             self.set_node(node)

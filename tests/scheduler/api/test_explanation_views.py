@@ -87,7 +87,7 @@ def test_devices(cluster: Cluster, alice: SchemaClient) -> None:
     make_cluster_queue(cluster, quotas={"default-flavor": {gpu: 10, memory: 1_000_000}})
     make_namespace(cluster, "team")
     make_node(cluster, "n1", [{}, {}])
-    make_node(cluster, "n2", [{}], ready=False)
+    make_node(cluster, "n2", [{"memory_mib": 40_000}], ready=False)
     make_workload(cluster, "w", {gpu: "1", memory: "20000"})
     body = alice.get("/api/v1/workloads/team/w/explanation/").json()
     assert (body["state"], body["rule"]) == ("Waits", "Devices")

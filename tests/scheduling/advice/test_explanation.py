@@ -7,9 +7,14 @@ from dataclasses import replace
 import pytest
 
 from scheduling.advice.explanation import Explanation
+from scheduling.model.device import DeviceSlice
 from scheduling.model.placement import RefusedBy
-from tests.scheduling.device_worlds import PLENTY, gpu_node, gpus
+from scheduling.model.selectors import Taint, TaintEffect
+from scheduling.model.workload import PodSet
+from tests.scheduling.device_worlds import GPU, PLENTY, gpu_node, gpus
 from tests.scheduling.world_helpers import Builder, Requests, cycle, messages, pod_set, preemption
+
+UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", TaintEffect.NO_EXECUTE)
 
 
 def why(builder: Builder, name: str = "w") -> Explanation:
@@ -92,6 +97,34 @@ def test_nodes_and_devices_are_counted_by_the_filter_that_refuses_them() -> None
         RefusedBy("NodeNotReady", 1),
     }
     assert (verdict.nodes.nodes, verdict.nodes.nearest_node) == (2, "n1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "state"),
+    [
+        (gpus(memory_mib=20_000), "CannotStart"),
+        (gpus(count=3), "CannotStart"),
+        (gpus(memory_mib=16_384, pods=5), "CannotStart"),
+        (gpus(memory_mib=16_384, pods=5, min_count=4), "Waits"),
+        (gpus(memory_mib=16_384, pods=4), "Waits"),
+    ],
+)
+def test_a_request_that_exceeds_empty_nodes_can_never_start(asked: PodSet, state: str) -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_node(replace(gpu_node("n1", 2), unschedulable=True, taints=(UNREACHABLE,)))
+    foreign = DeviceSlice("n2-gpu0", "n2", 16_384, 100)
+    builder.world.set_node(replace(gpu_node("n2", 2), found=(foreign,), foreign_usage={"cpu": 64_000}))
+    found = why(builder.pending("w", "q", [asked]))
+    assert (found.state, found.rule) == (state, "Devices")
+    assert ("even if they were empty" in found.remedy) == (state == "CannotStart")
+
+
+def test_it_may_start_if_nodes_of_one_of_its_flavors_would_take_it() -> None:
+    builder = Builder().flavor("small", node_labels={"size": "s"}).flavor("large", node_labels={"size": "l"})
+    builder.queue("q", {"small": PLENTY, "large": {**PLENTY, GPU: 1}}).running("r", "q", [gpus()], "large")
+    builder.world.set_node(gpu_node("n1", 1, size="s"))
+    builder.world.set_node(gpu_node("n2", 1, 40_000, size="l"))
+    assert why(builder.pending("w", "q", [gpus(memory_mib=40_000)])).state == "Waits"
 
 
 def test_one_that_was_not_looked_at_is_explained_before_its_first_cycle() -> None:
