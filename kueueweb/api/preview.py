@@ -26,11 +26,12 @@ from history.services.prices import read_prices
 from history.services.reports.usage import per_unit
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
-from queues.models import Workload
+from queues.models import PodSet, Workload
 from scheduler.api.explanation_views import ExplanationSerializer, explanation_json
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
+from scheduling.model.quantity import format_amounts
 from scheduling.outlook import Outlook, effects, look_ahead
 from scheduling.world import World
 from studio.api.effects import EffectsSerializer, effects_json
@@ -54,11 +55,20 @@ class CostSerializer(serializers.Serializer[Any]):
     )
 
 
+class PreviewedPodSetSerializer(serializers.Serializer[Any]):
+    """The equal pods of one template."""
+
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    requests = serializers.DictField(child=serializers.CharField(), help_text="Requests per pod.")
+
+
 class PreviewedWorkloadSerializer(serializers.Serializer[Any]):
     """A workload that the submission would create."""
 
     namespace = serializers.CharField()
     name = serializers.CharField()
+    pod_sets = PreviewedPodSetSerializer(many=True)
     explanation = ExplanationSerializer()
     costs = CostSerializer(many=True)
 
@@ -116,6 +126,7 @@ class PreviewView(ClusterView):
                 world = held.enter_context(kept_world(self.cluster, now))
                 self._configure(world, result, held)
                 found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
+                pod_sets = _pod_sets_of(workloads)
                 transaction.set_rollback(True)
             # The rows are unlocked again, but the World still contains the change.
             after = _outlook(world, now) if with_effects and not _is_of_devices(result) else None
@@ -127,6 +138,7 @@ class PreviewView(ClusterView):
                 {
                     "namespace": row.namespace,
                     "name": row.name,
+                    "pod_sets": pod_sets[row.pk],
                     "explanation": explanation_json(found[row.key], self.access, self.cluster),
                     "costs": list(costs_of(found[row.key], prices)),
                 }
@@ -192,6 +204,15 @@ def _workloads_of(cluster: Cluster, result: ApplyResult) -> Iterable[Workload]:
             yield from of_object.filter(name=done.name)
         else:
             yield from of_object.filter(job__kind=done.kind, job__name=done.name).order_by("pk")
+
+
+def _pod_sets_of(workloads: Iterable[Workload]) -> dict[int, list[dict[str, Any]]]:
+    """workload's id -> its pod sets, as the answer has them."""
+    found: dict[int, list[dict[str, Any]]] = {row.pk: [] for row in workloads}
+    for each in PodSet.objects.filter(workload_id__in=found).order_by("workload_id", "position"):
+        requests = format_amounts(each.requests)
+        found[each.workload_id].append({"name": each.name, "count": each.count, "requests": requests})
+    return found
 
 
 def costs_of(explanation: Explanation, prices: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

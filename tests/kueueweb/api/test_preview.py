@@ -49,6 +49,9 @@ def test_it_says_whether_it_would_start_now(cluster: Cluster, bob: SchemaClient,
         (workload,) = answer.json()["workloads"]
         assert workload["explanation"]["state"] == state
         assert workload["explanation"]["position"] == 1
+        assert [(each["name"], each["count"], each["requests"]) for each in workload["pod_sets"]] == [
+            ("main", 1, {"cpu": cpu})
+        ]
     assert not Job.objects.exists()
     assert not Workload.objects.exists()
 
