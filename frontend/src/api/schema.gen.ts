@@ -5658,10 +5658,20 @@ export interface components {
             /** @description Null unless `effects` is set; always null for a ConfigMap of the device plugin. */
             effects: components["schemas"]["Effects"] | null;
         };
+        /** @description The equal pods of one template. */
+        PreviewedPodSet: {
+            name: string;
+            count: number;
+            /** @description Requests per pod. */
+            requests: {
+                [key: string]: string;
+            };
+        };
         /** @description A workload that the submission would create. */
         PreviewedWorkload: {
             namespace: string;
             name: string;
+            pod_sets: components["schemas"]["PreviewedPodSet"][];
             explanation: components["schemas"]["Explanation"];
             costs: components["schemas"]["Cost"][];
         };
