@@ -52,22 +52,37 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     expect(page).not_to_have_url(re.compile("last="))
 
 
-def test_a_workload_that_cannot_be_placed_says_what_is_missing(
+def test_a_workload_that_no_node_could_take_says_that_it_can_never_start(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
     name = admin.submit("explain-huge", memory_mib=90_000, cores_percent=100)
+    log_in("admin")
+    page.goto(f"/workloads/ai-research/{name}")
+    why = page.get_by_role("main").get_by_role("region", name="Why it waits")
+    expect(why).to_contain_text("It can never start: it requests 1 GPU, 87.9 GiB, 100 % on one node, and no node of")
+    expect(why).to_contain_text("Request less per pod")
+    expect(why.get_by_role("button", name="Could it start if other pods moved?")).to_have_count(0)
+
+
+def test_a_workload_that_cannot_be_placed_says_what_is_missing(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    # One fits beside no other on an A100, of which there are sixteen, and on no smaller device.
+    *held, name = [admin.submit(f"explain-wide-{place}", memory_mib=45_000, cores_percent=60) for place in range(17)]
     log_in("admin")
     page.goto(f"/workloads/ai-research/{name}")
     main = page.get_by_role("main")
     expect(main.get_by_role("heading", level=1)).to_contain_text(name)
     expect(main).to_contain_text("WaitingForDevices")
     why = main.get_by_role("region", name="Why it waits")
-    expect(why).to_contain_text("It waits for 1 GPU, 87.9 GiB, 100 % on one node: none of the")
+    expect(why).to_contain_text("It waits for 1 GPU, 43.9 GiB, 60 % on one node: none of the")
     expect(why).to_contain_text("No start can be estimated: it waits for room on nodes.")
     expect(why.get_by_role("heading", name="Nodes where it might run")).to_be_visible()
-    expect(why).to_contain_text("8 free")
+    expect(why).to_contain_text("of 8 free")
     expect(why).to_contain_text("too little device memory free")
     expect(why).to_contain_text("CardInsufficientMemory")
+    for each in (*held, name):
+        admin.post(f"workloads/ai-research/{each}/cancel/", {})
 
 
 def test_a_running_workload_shows_its_device_and_ends_on_request(
@@ -177,6 +192,31 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
 
 
+def test_a_submission_that_could_never_start_is_offered_the_queue_that_starts_it(
+    page: Page, log_in: Callable[[str], None]
+) -> None:
+    log_in("researcher")
+    page.goto("/workloads")
+    page.get_by_role("button", name="Submit").click()
+    dialog = page.get_by_role("dialog")
+    queue = dialog.get_by_role("combobox", name="LocalQueue")
+    expect(queue).to_have_value("ai-research/research-queue")  # where the template starts now, not the first by name
+    queue.click()
+    page.get_by_role("option", name="ai-research/accelerators-queue").click()
+    dialog.get_by_role("combobox", name="Start from").click()
+    page.get_by_role("option", name="Whole GPUs, two pods").click()
+    dialog.get_by_role("textbox", name="GPUs", exact=True).fill("5")  # of a node with four
+    dialog.get_by_role("button", name="Check only").click()
+    result = dialog.get_by_role("alert")
+    expect(result).to_contain_text("could never start")
+    expect(result).to_contain_text("even if they are empty")
+    expect(result).to_contain_text("In ai-research/research-queue it would start now.")
+    result.get_by_role("button", name="Use this queue").click()
+    expect(queue).to_have_value("ai-research/research-queue")
+    expect(dialog.get_by_label("Manifest")).to_have_value(re.compile("queue-name: research-queue"))
+    expect(result).to_contain_text("would start now")
+
+
 def test_a_row_opens_beside_the_list_and_the_address_keeps_it(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
@@ -186,7 +226,7 @@ def test_a_row_opens_beside_the_list_and_the_address_keeps_it(
     page.get_by_role("row", name=name).get_by_role("cell").last.click()
     expect(page).to_have_url(re.compile("open="))
     panel = page.get_by_role("dialog")
-    expect(panel).to_contain_text("It waits for 1 GPU")
+    expect(panel).to_contain_text("It can never start: it requests 1 GPU")
     expect(page.get_by_role("row", name=name)).to_be_visible()
     page.reload()
     panel.get_by_role("link", name="Full page").click()

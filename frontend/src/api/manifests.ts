@@ -16,13 +16,14 @@ const previewAddress = (query: Record<string, string>) => address("preview/", qu
 
 /** What a submission would come to now; nothing is stored. */
 export function usePreview(cluster: string) {
-  return useMutation({
-    mutationFn: async (manifest: string): Promise<Preview> => {
-      const headers = { "Content-Type": "application/yaml" };
-      const request = new Request(previewAddress({ cluster }), { method: "POST", headers, body: manifest });
-      return (await send(request)).json() as Promise<Preview>;
-    },
-  });
+  return useMutation({ mutationFn: (manifest: string) => previewManifest(cluster, manifest) });
+}
+
+/** What a submission would come to now; nothing is stored. Rejects with an ApiError where it would be refused. */
+export async function previewManifest(cluster: string, manifest: string): Promise<Preview> {
+  const headers = { "Content-Type": "application/yaml" };
+  const request = new Request(previewAddress({ cluster }), { method: "POST", headers, body: manifest });
+  return (await send(request)).json() as Promise<Preview>;
 }
 
 /** Applies manifests, all or none; with dryRun nothing is stored and the server says what would be. */

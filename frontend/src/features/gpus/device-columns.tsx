@@ -6,9 +6,10 @@ import { DeviceLink, NodeLink } from "@/components/object-links";
 import { textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { gpuState } from "@/lib/url/gpu-filters";
+import { deviceModel } from "@/lib/words/device-words";
 import { gpuStateLooks } from "./gpu-state";
 import { type ClusterDevice, tenants } from "./summary";
-import { deviceModel, formatCoresShort } from "./units";
+import { formatCoresShort } from "./units";
 
 const DEVICE_MEMORY = "nvidia.com/gpumem";
 

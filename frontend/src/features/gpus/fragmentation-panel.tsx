@@ -13,6 +13,7 @@ import { QueryError } from "@/components/query-error";
 import { WideTable } from "@/components/table/wide-table";
 import { numbers } from "@/lib/language";
 import { formatMib, formatShare } from "@/lib/quantity";
+import { deviceModel } from "@/lib/words/device-words";
 
 export function FragmentationPanel() {
   const fragmentation = useQuery(fragmentationQuery(useCluster()));
@@ -87,7 +88,7 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
         <Table.Tbody>
           {types.map((type) => (
             <Table.Tr key={type}>
-              <Table.Td>{type}</Table.Td>
+              <Table.Td>{deviceModel(type)}</Table.Td>
               {counts.map((count) => (
                 <LargestCell
                   key={count}

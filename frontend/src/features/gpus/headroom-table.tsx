@@ -7,8 +7,8 @@ import { useMemo } from "react";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
+import { deviceModel } from "@/lib/words/device-words";
 import { type DeviceEntry, headroom } from "./summary";
-import { deviceModel } from "./units";
 
 export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
   const rows = useMemo(() => headroom(entries), [entries]);

@@ -9,13 +9,13 @@ import { Icon } from "@/components/icon";
 import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
-import { partsWord } from "@/lib/words/device-words";
+import { deviceModel, partsWord } from "@/lib/words/device-words";
 import { CordonMenu } from "./cordon";
 import { DeviceHint, useRest } from "./device/device-facts";
 import { gpuStateLooks } from "./gpu-state";
 import classes from "./gpus.module.css";
 import type { DeviceEntry, NodeGroup } from "./summary";
-import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
+import { deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
 
 export interface NodeDevicesProps {
   group: NodeGroup;

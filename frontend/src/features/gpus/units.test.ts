@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deviceModel, deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
+import { deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } from "./units";
 
 const units = { device: "die", parts: "slots", cores_unit: "compute units", cores: 304, used_cores: 76 };
 
@@ -13,12 +13,6 @@ test("cores are percent, or the vendor's own unit", () => {
 test("a device is called what its vendor calls it", () => {
   const device = { units, index: 3, node: "vastai-va16" } as Parameters<typeof deviceTitle>[0];
   expect(deviceTitle(device)).toBe("Die 3 of vastai-va16");
-});
-
-test("a model does not name its vendor twice", () => {
-  expect(deviceModel("NVIDIA-NVIDIA A100-SXM4-80GB")).toBe("NVIDIA A100-SXM4-80GB");
-  expect(deviceModel("NVIDIA-Tesla V100")).toBe("NVIDIA-Tesla V100");
-  expect(deviceModel("Ascend910B3")).toBe("Ascend910B3");
 });
 
 test("a slice without memory takes its part of the slots", () => {

@@ -32,11 +32,6 @@ export function sliceCores(device: LiveDevice, slice: LiveSlice): number {
   return part * Math.min(1, device.units.used_cores / Math.max(device.units.cores, 1));
 }
 
-/** The model in a type of HAMi's, which puts the vendor before it, also where the model begins with the vendor. */
-export function deviceModel(type: string): string {
-  return type.replace(/^(\w+)-(?=\1\b)/, "");
-}
-
 /** "Device 3 of gpu-node-01", or "Die 3 of vastai-va16". */
 export function deviceTitle(device: LiveDevice): string {
   const word = deviceWord(device.units.device);

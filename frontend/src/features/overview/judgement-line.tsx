@@ -9,8 +9,9 @@ import { overviewQuery } from "@/api/overview";
 import type { Overview } from "@/api/types";
 import { TextLink } from "@/components/link";
 import { formatCount } from "@/lib/quantity";
+import { deviceModel } from "@/lib/words/device-words";
 import { shortReason } from "@/lib/words/pending-reason";
-import { deviceSums } from "./judgement";
+import { type DeviceSums, deviceSums } from "./judgement";
 import classes from "./overview.module.css";
 
 export function JudgementLine() {
@@ -37,9 +38,12 @@ export function JudgementLine() {
   if (sums.all > 0) {
     parts.push([
       "free",
-      <TextLink key="free" to="/gpus" search={{ state: "free" }} inherit>
-        {t`${formatCount(sums.free)} of ${formatCount(sums.all)} GPUs free`}
-      </TextLink>,
+      <Fragment key="free">
+        <TextLink to="/gpus" search={{ state: "free" }} inherit>
+          {t`${formatCount(sums.free)} of ${formatCount(sums.all)} GPUs free`}
+        </TextLink>
+        <FreeByType types={sums.freeByType} />
+      </Fragment>,
     ]);
   }
   if (sums.idle !== null && sums.idle > 0) {
@@ -63,6 +67,28 @@ export function JudgementLine() {
         .
       </Text>
     </Paper>
+  );
+}
+
+/** More kinds than these are told by the GPU page. */
+const MOST_TYPES = 4;
+
+/** " (6 Tesla V100-SXM2-32GB, 3 Ascend910B3)": a free device is of use only to workloads that may run on its kind. */
+function FreeByType({ types }: { types: DeviceSums["freeByType"] }) {
+  if (types.length === 0 || types.length > MOST_TYPES) return null;
+  return (
+    <>
+      {" ("}
+      {types.map(({ type, count }, place) => (
+        <Fragment key={type}>
+          {place > 0 && ", "}
+          <TextLink to="/gpus" search={{ state: "free", type }} inherit>
+            {formatCount(count)} {deviceModel(type)}
+          </TextLink>
+        </Fragment>
+      ))}
+      )
+    </>
   );
 }
 

@@ -30,6 +30,20 @@ const DEVICES = {
   unmeasured: device({ used_slots: 1 }),
 };
 
+it("counts the free ones by type, the most first", () => {
+  const devices = {
+    a: device({}),
+    b: device({ type: "A100" }),
+    c: device({ type: "A100" }),
+    held: device({ used_slots: 1 }),
+    ill: device({ health: false, type: "A100" }),
+  };
+  expect(deviceSums(devices, []).freeByType).toEqual([
+    { type: "A100", count: 2 },
+    { type: "V100", count: 1 },
+  ]);
+});
+
 it("counts as free only what takes slices, and as idle only what is held and was measured", () => {
   const usage = [
     { uuid: "free", utilization_percent: 0 },
@@ -38,7 +52,13 @@ it("counts as free only what takes slices, and as idle only what is held and was
     { uuid: "unmeasured", utilization_percent: null },
     { uuid: "gone", utilization_percent: 0 },
   ];
-  expect(deviceSums(DEVICES, usage)).toEqual({ all: 6, free: 1, unhealthy: 1, idle: 1 });
+  expect(deviceSums(DEVICES, usage)).toEqual({
+    all: 6,
+    free: 1,
+    freeByType: [{ type: "V100", count: 1 }],
+    unhealthy: 1,
+    idle: 1,
+  });
 });
 
 it("says nothing of idle devices where no monitor reports", () => {

@@ -10,6 +10,8 @@ export interface DeviceSums {
   all: number;
   /** No slice is held, and new ones are taken. */
   free: number;
+  /** The free ones by type, the most first. */
+  freeByType: { type: string; count: number }[];
   unhealthy: number;
   /** Held, and measured to do nothing; null where no monitor reports any device. */
   idle: number | null;
@@ -25,8 +27,14 @@ export function deviceSums(
     ({ uuid, utilization_percent: busy }) =>
       (busy ?? 0) < IDLE_BELOW_PERCENT && (devices[uuid]?.used_slots ?? 0) > 0,
   );
+  const byType = new Map<string, number>();
+  for (const device of Object.values(devices))
+    if (gpuState(device) === "free") byType.set(device.type, (byType.get(device.type) ?? 0) + 1);
   return {
     all: states.length,
+    freeByType: [...byType]
+      .map(([type, count]) => ({ type, count }))
+      .sort((a, b) => b.count - a.count || byName(a.type, b.type)),
     free: states.filter((state) => state === "free").length,
     unhealthy: states.filter((state) => state === "unhealthy").length,
     idle: measured.length === 0 ? null : idle.length,

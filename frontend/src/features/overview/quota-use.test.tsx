@@ -18,6 +18,6 @@ it("shows the fullest resources of all queues where there are too many, cpu too"
   await renderPart(<QuotaUse />);
   const bars = screen.getAllByRole("img").map((bar) => bar.getAttribute("aria-label")?.split(":")[0]);
   expect(bars[0]).toBe("cpu");
-  expect(bars).toHaveLength(8);
+  expect(bars).toHaveLength(5);
   expect(bars).not.toContain("example.com/a");
 });

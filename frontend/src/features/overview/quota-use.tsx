@@ -6,17 +6,27 @@ import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
 import { EmptyState } from "@/components/empty-state";
 import { Meter } from "@/components/figures/meter";
+import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
-import { formatAmountShort, formatShare } from "@/lib/quantity";
+import { formatAmountShort, formatCount, formatShare } from "@/lib/quantity";
 import { quotaByResource } from "./summary";
 
-const MOST = 8;
+/** As tall as the lists beside it. */
+const MOST = 5;
 
 export function QuotaUse() {
   const queues = useLive((live) => live.data?.cluster_queues);
   const quotas = useMemo(() => (queues === undefined ? null : quotaByResource(queues)), [queues]);
+  const more = Math.max(0, (quotas?.length ?? 0) - MOST);
   return (
-    <Panel title={t`Quota in use, all queues`}>
+    <Panel
+      title={t`Quota in use, all queues`}
+      aside={
+        <TextLink to="/queues" fz="sm">
+          {more > 0 ? <Trans>and {formatCount(more)} more</Trans> : <Trans>All queues</Trans>}
+        </TextLink>
+      }
+    >
       {quotas === null && <Skeleton height={200} />}
       {quotas?.length === 0 && (
         <EmptyState icon="queues" title={t`No quota yet`}>

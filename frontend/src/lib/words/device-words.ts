@@ -23,3 +23,8 @@ export function coresWord(word: string): string {
   };
   return known[word] ?? word;
 }
+
+/** The model in a type of HAMi's, which puts "NVIDIA-" before it, also where the model begins with the vendor. */
+export function deviceModel(type: string): string {
+  return type.replace(/^(\w+)-(?=\1\b)/, "").replace(/^NVIDIA-/, "");
+}

@@ -10,9 +10,10 @@ import { KeyValues } from "@/components/key-values";
 import { numbers } from "@/lib/language";
 import { formatMib } from "@/lib/quantity";
 import { gpuState } from "@/lib/url/gpu-filters";
+import { deviceModel } from "@/lib/words/device-words";
 import { gpuStateLooks } from "../gpu-state";
 import classes from "../gpus.module.css";
-import { deviceModel, deviceTitle, formatCores } from "../units";
+import { deviceTitle, formatCores } from "../units";
 
 interface DeviceProps {
   uuid: string;

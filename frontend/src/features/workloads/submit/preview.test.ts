@@ -6,16 +6,20 @@ const workload = (state: string, message: string) =>
   ({
     namespace: "a",
     name: "train",
-    explanation: { state, message },
+    pod_sets: [{ name: "main", count: 1, requests: { "nvidia.com/gpu": "9" } }],
+    explanation: { state, message, rule: "Validation", flavors: [], remedy: "" },
     costs: [],
   }) as unknown as PreviewedWorkload;
 
 test("it says whether it would start now, and why not", () => {
   expect(outlookOf(workload("FitsNow", "fits")).text).toBe("train would start now");
-  expect(outlookOf(workload("Waits", "No quota.")).text).toBe("train would wait: No quota.");
+  expect(outlookOf(workload("Waits", "No quota.")).text).toBe("train would wait");
+  expect(outlookOf(workload("Waits", "No quota.")).why).toBe("No quota.");
   expect(outlookOf(workload("CannotStart", "Too much."))).toEqual({
-    text: "train could never start: Too much.",
+    text: "train could never start",
     color: "red",
+    why: "It cannot start. Too much.",
+    remedy: "",
   });
 });
 

@@ -1,8 +1,10 @@
 /** What the submission would come to: whether it starts now, why not, and what an hour costs. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Alert, List, Text } from "@mantine/core";
+import { Alert, Button, Group, List, Text } from "@mantine/core";
 import type { Preview, PreviewedWorkload } from "@/api/types";
+import { remedyWords } from "../waiting/remedy-words";
+import { waitingSentence } from "../waiting/state-sentence";
 
 type Outlook = PreviewedWorkload["explanation"]["state"];
 
@@ -12,11 +14,24 @@ const sentences = (): Partial<Record<Outlook, { text: string; color: string }>> 
   CannotStart: { text: t`could never start`, color: "red" },
 });
 
-/** "train would start now", "train would wait: ..." */
-export function outlookOf({ name, explanation }: PreviewedWorkload): { text: string; color: string } {
+export interface WorkloadOutlook {
+  text: string;
+  color: string;
+  /** Empty for one that would start now. */
+  why: string;
+  remedy: string;
+}
+
+/** "train would start now", "train would wait", with the reason in a sentence and the remedy. */
+export function outlookOf({ name, explanation, pod_sets: podSets }: PreviewedWorkload): WorkloadOutlook {
   const known = sentences()[explanation.state] ?? { text: t`would wait`, color: "yellow" };
-  const why = explanation.state === "FitsNow" ? "" : `: ${explanation.message}`;
-  return { text: `${name} ${known.text}${why}`, color: known.color };
+  const starts = explanation.state === "FitsNow";
+  return {
+    text: `${name} ${known.text}`,
+    color: known.color,
+    why: starts ? "" : waitingSentence(explanation, podSets),
+    remedy: starts ? "" : remedyWords(explanation),
+  };
 }
 
 /** "1.25 EUR an hour in a100, at most" */
@@ -30,15 +45,27 @@ export function costWords({ costs }: PreviewedWorkload, currency: string): strin
 
 const WORST = ["red", "yellow", "teal"];
 
-export function PreviewResult({ preview }: { preview: Preview }) {
+/** What the manifest comes to, in the title: that it is accepted says little where it can never start. */
+function titleOf(color: string): string {
+  if (color === "red") return t`The manifest would be accepted, but could never start`;
+  if (color === "yellow") return t`The manifest would be accepted and would wait`;
+  return t`The manifest would be accepted`;
+}
+
+/** A queue in which it would start sooner. */
+export interface BetterQueue {
+  queue: string;
+  /** 0: now. */
+  rank: number;
+  onUse: () => void;
+}
+
+export function PreviewResult({ preview, better }: { preview: Preview; better?: BetterQueue | undefined }) {
   const { workloads, currency, result } = preview;
   const outlooks = workloads.map(outlookOf);
   const color = WORST.find((each) => outlooks.some((outlook) => outlook.color === each)) ?? "teal";
   return (
-    <Alert
-      color={result.warnings.length > 0 && color === "teal" ? "yellow" : color}
-      title={t`The manifest would be accepted`}
-    >
+    <Alert color={result.warnings.length > 0 && color === "teal" ? "yellow" : color} title={titleOf(color)}>
       {workloads.length === 0 && (
         <Text size="sm">
           <Trans>The job creates its workloads later.</Trans>
@@ -48,6 +75,14 @@ export function PreviewResult({ preview }: { preview: Preview }) {
         {workloads.map((workload, at) => (
           <List.Item key={`${workload.namespace}/${workload.name}`}>
             {outlooks[at]?.text}
+            {[outlooks[at]?.why, outlooks[at]?.remedy].map(
+              (line) =>
+                line && (
+                  <Text key={line} size="sm">
+                    {line}
+                  </Text>
+                ),
+            )}
             {costWords(workload, currency).map((cost) => (
               <Text key={cost} size="xs">
                 {cost}
@@ -61,6 +96,18 @@ export function PreviewResult({ preview }: { preview: Preview }) {
           </List.Item>
         ))}
       </List>
+      {better !== undefined && (
+        <Group gap="xs" mt="xs">
+          <Text size="sm" fw={600}>
+            {better.rank === 0
+              ? t`In ${better.queue} it would start now.`
+              : t`In ${better.queue} it could start.`}
+          </Text>
+          <Button size="compact-xs" variant="default" onClick={better.onUse}>
+            <Trans>Use this queue</Trans>
+          </Button>
+        </Group>
+      )}
     </Alert>
   );
 }

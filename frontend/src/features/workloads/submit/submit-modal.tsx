@@ -4,10 +4,10 @@ import { Trans } from "@lingui/react/macro";
 import { Button, Grid, Group, Modal, Select, Skeleton, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { useApplyManifests, usePreview } from "@/api/manifests";
+import { previewManifest, useApplyManifests, usePreview } from "@/api/manifests";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
@@ -20,6 +20,7 @@ import { JobForm } from "./job-form";
 import { writeQueue } from "./manifest-fields";
 import { TEMPLATES, templateLabel, templateText } from "./manifest-templates";
 import { PreviewResult } from "./preview";
+import { bestQueue, keepLastQueue, lastQueue, placeOfLast, rankOf, type TriedQueue } from "./queue-choice";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
@@ -42,22 +43,62 @@ const NO_QUEUE = { namespace: "default", name: "my-queue" };
 
 function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => void }) {
   const [template, setTemplate] = useState<string>(TEMPLATES[0].name);
-  const [place, setPlace] = useState(0);
-  const [manifest, setManifest] = useState(() => templateText(TEMPLATES[0].name, queues[0] ?? NO_QUEUE));
+  const [place, setPlace] = useState(() => placeOfLast(queues, lastQueue()));
+  const [manifest, setManifest] = useState(() => templateText(TEMPLATES[0].name, queues[place] ?? NO_QUEUE));
+  const [better, setBetter] = useState<TriedQueue | null>(null);
   const cluster = useCluster();
+  const touched = useRef(false);
   const submission = useApplyManifests(cluster);
   const preview = usePreview(cluster);
   const priorityClasses = useQuery(namesQuery(cluster, "workload-priority-classes"));
   const edit = (text: string) => {
+    touched.current = true;
     setManifest(text);
+    setBetter(null);
     preview.reset();
     submission.reset();
   };
+  const tryQueues = (places: number[], text: string) =>
+    bestQueue(places, (each) => previewManifest(cluster, writeQueue(text, queues[each] ?? NO_QUEUE)));
+  const check = (text: string, at: number) => {
+    submission.reset();
+    setBetter(null);
+    preview.mutate(text, {
+      onSuccess: async (result) => {
+        const rank = rankOf(result);
+        if (rank === 0) return;
+        const found = await tryQueues(
+          queues.map((_, each) => each).filter((each) => each !== at),
+          text,
+        );
+        if (found !== null && found.rank < rank) setBetter(found);
+      },
+    });
+  };
+  const moveTo = (at: number) => {
+    const text = writeQueue(manifest, queues[at] ?? NO_QUEUE);
+    setPlace(at);
+    edit(text);
+    return text;
+  };
+  // A newcomer does not know which queue has the devices that the template requests.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once, when the form opens
+  useEffect(() => {
+    if (queues.length < 2) return;
+    const others = queues.map((_, each) => each).filter((each) => each !== place);
+    void tryQueues([place, ...others], manifest).then((found) => {
+      if (touched.current || found === null || found.place === place) return;
+      setPlace(found.place);
+      setManifest(writeQueue(manifest, queues[found.place] ?? NO_QUEUE));
+    });
+  }, []);
   const submit = () =>
     submission.mutate(
       { manifest, dryRun: false },
       {
         onSuccess: (result) => {
+          const used = queues[place];
+          if (used !== undefined) keepLastQueue(used);
           notifications.show({
             color: "teal",
             title: t`Submitted`,
@@ -101,8 +142,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             searchable
             onChange={(index) => {
               if (index === null) return;
-              setPlace(Number(index));
-              edit(writeQueue(manifest, queues[Number(index)] ?? NO_QUEUE));
+              moveTo(Number(index));
             }}
           />
         </Group>
@@ -125,16 +165,22 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             details={faultLines(error instanceof ApiError ? error.errors : [])}
           />
         )}
-        {preview.data !== undefined && <PreviewResult preview={preview.data} />}
+        {preview.data !== undefined && (
+          <PreviewResult
+            preview={preview.data}
+            better={
+              better === null || queues[better.place] === undefined
+                ? undefined
+                : {
+                    queue: `${queues[better.place]?.namespace}/${queues[better.place]?.name}`,
+                    rank: better.rank,
+                    onUse: () => check(moveTo(better.place), better.place),
+                  }
+            }
+          />
+        )}
         <DialogFoot>
-          <Button
-            variant="default"
-            onClick={() => {
-              submission.reset();
-              preview.mutate(manifest);
-            }}
-            loading={preview.isPending}
-          >
+          <Button variant="default" onClick={() => check(manifest, place)} loading={preview.isPending}>
             <Trans>Check only</Trans>
           </Button>
           <Button type="submit" loading={submission.isPending}>

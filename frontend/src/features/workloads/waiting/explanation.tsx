@@ -32,6 +32,9 @@ const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: strin
   QueueOrder: { label: t`Waits for its turn`, color: "yellow" },
 });
 
+/** The rules for which quota lacks: nodes matter only once there is some. */
+const QUOTA_RULES: readonly Explanation["rule"][] = ["Quota", "MaximumQuota", "CoveredResources"];
+
 export interface ExplanationTablesProps {
   explanation: Explanation | undefined;
   error: Error | null;
@@ -51,14 +54,22 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
     (rows) => rows.length > 0,
   );
   if (flavors.length === 0 && !others) return null;
+  const quotaFirst = flavors.length > 0 && QUOTA_RULES.includes(explanation.rule);
   return (
     <Grid gap="md">
       <Grid.Col span={{ base: 12, lg: others ? 7 : 12 }}>
         <Stack gap="md">
+          {quotaFirst && <FlavorTable flavors={flavors} folded={false} />}
           {refusing.map((verdict) => (
-            <NodeTable key={`${verdict.pod_sets.join()} ${verdict.flavor}`} verdict={verdict} />
+            <NodeTable
+              key={`${verdict.pod_sets.join()} ${verdict.flavor}`}
+              verdict={verdict}
+              folded={quotaFirst}
+            />
           ))}
-          {flavors.length > 0 && <FlavorTable flavors={flavors} folded={isOfNodes(explanation.rule)} />}
+          {!quotaFirst && flavors.length > 0 && (
+            <FlavorTable flavors={flavors} folded={isOfNodes(explanation.rule)} />
+          )}
         </Stack>
       </Grid.Col>
       {others && (
@@ -87,13 +98,21 @@ function PlainTable({ head, children }: { head: ReactNode; children: ReactNode }
   );
 }
 
-/** `folded`: quota is not the cause, so that its table is opened only on demand. */
 function FlavorTable({ flavors, folded }: { flavors: FlavorVerdict[]; folded: boolean }) {
   const groups = new Set(flavors.map(({ pod_sets }) => pod_sets.join(", ")));
+  return (
+    <CausePanel title={t`Quota, by flavor`} folded={folded}>
+      <FlavorRowsTable flavors={flavors} withPodSets={groups.size > 1} />
+    </CausePanel>
+  );
+}
+
+/** `folded`: not the cause, so that it is opened only on demand. */
+function CausePanel({ title, folded, children }: { title: string; folded: boolean; children: ReactNode }) {
   const [opened, { toggle }] = useDisclosure(!folded);
   return (
     <Panel
-      title={t`Quota, by flavor`}
+      title={title}
       aside={
         folded && (
           <Button size="compact-xs" variant="subtle" onClick={toggle} aria-expanded={opened}>
@@ -103,7 +122,7 @@ function FlavorTable({ flavors, folded }: { flavors: FlavorVerdict[]; folded: bo
       }
       flush
     >
-      {opened && <FlavorRowsTable flavors={flavors} withPodSets={groups.size > 1} />}
+      {opened && children}
     </Panel>
   );
 }
@@ -199,10 +218,10 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
   );
 }
 
-function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
+function NodeTable({ verdict, folded }: { verdict: FlavorVerdict; folded: boolean }) {
   const { nodes, flavor, domains, domains_refused: refused } = verdict;
   return (
-    <Panel title={t`Nodes and devices, flavor ${flavor}`} flush>
+    <CausePanel title={t`Nodes and devices, flavor ${flavor}`} folded={folded}>
       {nodes !== null && (
         <>
           <PlainTable
@@ -246,7 +265,7 @@ function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
           </Trans>
         </Text>
       ))}
-    </Panel>
+    </CausePanel>
   );
 }
 

@@ -48,6 +48,20 @@ const explanation = (change: Partial<Explanation>): Explanation => ({
   ...change,
 });
 
+const nodes = (replica: number, all: number, other: number): FlavorVerdict["nodes"] => ({
+  pod_set: "main",
+  replica,
+  nodes: all,
+  refused: [
+    { reason: "NodeNotSelected", nodes: other, devices: 0 },
+    { reason: "CardInsufficientMemory", nodes: all - other, devices: 12 },
+  ],
+  nearest_node: "gpu-1",
+  nearest_reason: "",
+  message: "",
+  namespace_quota: false,
+});
+
 describe("the sentence", () => {
   it("names the nearest flavor and what it lacks, with units", () => {
     const flavors = [
@@ -63,19 +77,6 @@ describe("the sentence", () => {
   });
 
   it("says how many pods have a place, and on how many nodes the next one has none", () => {
-    const nodes = (replica: number, all: number, other: number): FlavorVerdict["nodes"] => ({
-      pod_set: "main",
-      replica,
-      nodes: all,
-      refused: [
-        { reason: "NodeNotSelected", nodes: other, devices: 0 },
-        { reason: "CardInsufficientMemory", nodes: all - other, devices: 12 },
-      ],
-      nearest_node: "gpu-1",
-      nearest_reason: "",
-      message: "",
-      namespace_quota: false,
-    });
     const flavors = [
       { ...verdict("a100", "Devices"), nodes: nodes(0, 6, 4) },
       { ...verdict("v100", "Devices"), nodes: nodes(1, 6, 2) },
@@ -96,6 +97,17 @@ describe("the sentence", () => {
     );
     expect(waitingSentence(explanation({ state: "CannotStart", rule: "FlavorMatch" }))).toBe(
       "It cannot start. What the scheduler said.",
+    );
+    const tooLarge = [{ ...verdict("mig", "Devices"), nodes: nodes(0, 8, 7) }];
+    const never = (count: number) =>
+      waitingSentence(explanation({ state: "CannotStart", rule: "Devices", flavors: tooLarge }), [
+        { name: "main", count, requests: { "nvidia.com/gpu": "9" } },
+      ]);
+    expect(never(1)).toBe(
+      "It can never start: it requests 9 GPU on one node, and no node of mig has that, even if it is empty.",
+    );
+    expect(never(2)).toBe(
+      "It can never start: it requests 9 GPU on one node for each of its 2 pods, and the nodes of mig do not have that, even if they are empty.",
     );
   });
 

@@ -30,7 +30,29 @@ export function nearestFlavor(flavors: FlavorVerdict[]): FlavorVerdict | undefin
   return flavors.filter(({ rule }) => rule === "Quota").toSorted((a, b) => gap(a) - gap(b))[0];
 }
 
-function cannotStart({ flavors, message }: Explanation): string {
+/** "4 GPU", of one pod of a pod set. */
+function askedByOnePod(podSet: AskingPodSet | undefined): string {
+  const [asked = t`the devices of one pod`] =
+    podSet === undefined ? [] : summarizeRequests([{ count: 1, requests: podSet.requests }]);
+  return asked;
+}
+
+/** Its nodes would not take it even if they were empty. */
+function exceedsNodes(flavors: FlavorVerdict[], podSets: readonly AskingPodSet[]): string {
+  const place = nearestPlace(flavors);
+  const podSet = podSets.find(({ name }) => name === place?.nodes.pod_set);
+  const asked = askedByOnePod(podSet);
+  const names = [...new Set(flavors.filter(({ rule }) => isOfNodes(rule)).map(({ flavor }) => flavor))].join(
+    ", ",
+  );
+  const count = podSet?.count ?? 1;
+  if (count === 1)
+    return t`It can never start: it requests ${asked} on one node, and no node of ${names} has that, even if it is empty.`;
+  return t`It can never start: it requests ${asked} on one node for each of its ${count} pods, and the nodes of ${names} do not have that, even if they are empty.`;
+}
+
+function cannotStart({ rule, flavors, message }: Explanation, podSets: readonly AskingPodSet[]): string {
+  if (isOfNodes(rule)) return exceedsNodes(flavors, podSets);
   const beyond = flavors
     .flatMap(({ flavor, resources }) => resources.map((need) => ({ flavor, ...need })))
     .find(({ asked, maximum }) => asked > maximum);
@@ -64,8 +86,7 @@ export function nearestPlace(flavors: FlavorVerdict[]): (FlavorVerdict & { nodes
 function waitsForPlace(verdict: FlavorVerdict & { nodes: Nodes }, podSets: readonly AskingPodSet[]): string {
   const { flavor, nodes } = verdict;
   const podSet = podSets.find(({ name }) => name === nodes.pod_set);
-  const [asked = t`the devices of one pod`] =
-    podSet === undefined ? [] : summarizeRequests([{ count: 1, requests: podSet.requests }]);
+  const asked = askedByOnePod(podSet);
   const none = plural(candidates(nodes), {
     0: `no node belongs to flavor ${flavor}`,
     one: `the only node of flavor ${flavor} has no room`,
@@ -103,7 +124,7 @@ export function waitingSentence(explanation: Explanation, podSets: readonly Aski
         other: "It starts once # workloads that it preempts have stopped.",
       });
     case "CannotStart":
-      return cannotStart(explanation);
+      return cannotStart(explanation, podSets);
     case "Waits":
       return waits(explanation, podSets);
     default:

@@ -14,6 +14,7 @@ import classes from "../workloads.module.css";
 import { expectedWords, overtakenWords } from "./expected-start";
 import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
+import { remedyWords } from "./remedy-words";
 import { isOfNodes, stateSentence } from "./state-sentence";
 
 const LOOKS: Record<WorkloadDetail["state"], { icon: IconName; accent: string }> = {
@@ -39,7 +40,7 @@ export function StateOfWorkload({ workload, candidates }: StateOfWorkloadProps) 
   const waits = workload.status === "Pending";
   const found = useQuery({ ...explanationQuery(useCluster(), workload), enabled: waits });
   const explanation = waits ? found.data : undefined;
-  const reached = flavorsWithoutRoom(explanation);
+  const reached = explanation?.state === "CannotStart" ? [] : flavorsWithoutRoom(explanation);
   return (
     <Stack gap="md" mb="md" component="section" aria-label={waits ? t`Why it waits` : t`State`}>
       <Banner workload={workload} explanation={explanation} />
@@ -93,10 +94,10 @@ function Banner({
       )}
       {explanation !== undefined && explanation.remedy !== "" && (
         <Text fz="sm" c="var(--kw-muted)">
-          {explanation.remedy}
+          {remedyWords(explanation)}
         </Text>
       )}
-      {explanation?.rule === "Devices" && (
+      {explanation?.rule === "Devices" && explanation.state !== "CannotStart" && (
         <Box>
           <Moves namespace={workload.namespace} name={workload.name} />
         </Box>

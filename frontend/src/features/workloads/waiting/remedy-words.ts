@@ -1,0 +1,24 @@
+/** What would let a waiting workload start, by the rule that decides; the server says it in English. */
+import { t } from "@lingui/core/macro";
+import type { Explanation } from "@/api/types";
+
+const words = (): Partial<Record<Explanation["rule"], string>> => ({
+  NamespaceQuota: t`It starts when pods of its namespace end, its ResourceQuota is raised, or it requests less.`,
+  Nodes: t`It starts when nodes have room for its pods, or when it requests less.`,
+  Devices: t`It starts when enough devices become free, or when it requests less.`,
+  Topology: t`It starts when enough room becomes free within the requested topology.`,
+  Quota: t`It starts when the missing quota becomes free.`,
+  MaximumQuota: t`Request less, or have the quota or the borrowing limit raised.`,
+  CoveredResources: t`Have the ClusterQueue cover these resources, or do not request them.`,
+  FlavorMatch: t`Change its node selector, affinity or tolerations so that a flavor of the ClusterQueue matches.`,
+  TopologyFlavor: t`Give each pod set that needs a topology exactly one flavor that has one.`,
+  QueueOrder: t`It starts when the workloads ahead of it are admitted.`,
+});
+
+/** Empty where there is no remedy. */
+export function remedyWords({ rule, state, remedy }: Pick<Explanation, "rule" | "state" | "remedy">): string {
+  if (remedy === "") return "";
+  if (state === "CannotStart" && (rule === "Devices" || rule === "Nodes"))
+    return t`Request less per pod, use fewer pods, or submit to a queue with larger nodes.`;
+  return words()[rule] ?? remedy;
+}
