@@ -19,6 +19,7 @@ from scheduler.store.saving import save
 from scheduling.model.placement import Placement
 from scheduling.world import World
 from tests.factories import START
+from tests.patience import PATIENCE_SECONDS
 
 NOW = START.timestamp() + 1000
 
@@ -51,7 +52,7 @@ def in_another_session(function: Callable[[], object]) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(timeout=30)
+    thread.join(timeout=PATIENCE_SECONDS)
     assert not thread.is_alive()
 
 

@@ -15,6 +15,7 @@ from simulation.cluster import SimulatedCluster
 from simulation.environment import Options
 from simulation.fleet import GpuNodes
 from simulation.server import Server, address, listen
+from tests.patience import PATIENCE_SECONDS
 
 JsonObject = dict[str, Any]
 
@@ -120,14 +121,14 @@ def pod(name: str = "worker", *, annotations: JsonObject | None = None, **spec: 
 def post(url: str, body: Any) -> JsonObject:
     """POST JSON to a server that runs, and its answer."""
     request = urllib.request.Request(url, data=orjson.dumps(body), method="POST")
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
         found: JsonObject = orjson.loads(response.read())
         return found
 
 
 def fetch(url: str) -> JsonObject:
     """GET from a server that runs."""
-    with urllib.request.urlopen(url, timeout=10) as response:
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
         found: JsonObject = orjson.loads(response.read())
         return found
 

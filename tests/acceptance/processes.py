@@ -16,9 +16,9 @@ from django.db import connection
 
 from kueueweb.embedded import children
 from kueueweb.embedded.valkey import Valkey
+from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 60.0
 
 
 def database_url() -> str:

@@ -15,6 +15,7 @@ from accounts.models import AuditRecord, Cluster, ExternalIdentity, Role, RoleBi
 from accounts.services.group_roles import GroupRole, apply_group_roles, read_group_roles
 from tests.api_client import SchemaClient
 from tests.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider, new_key, oidc_provider
+from tests.patience import PATIENCE_SECONDS
 from tests.users import make_user
 
 BEGIN = "/oidc/login/"
@@ -42,7 +43,7 @@ def away(browser: SchemaClient, address: str = BEGIN) -> str:
     """Go to the provider and let it log in; returns the address that it sends the browser back to."""
     there = browser.get(address)
     assert there.status_code == 302, there.content
-    back = requests.get(there.headers["Location"], allow_redirects=False, timeout=10)
+    back = requests.get(there.headers["Location"], allow_redirects=False, timeout=PATIENCE_SECONDS)
     assert back.status_code == 302, back.content
     return str(back.headers["Location"])
 

@@ -14,6 +14,7 @@ from clusters.sync.watcher import Watcher
 from scheduler.leader.observer import Observer
 from simulation.api.resources import RESOURCES, Resource, crd_of
 from tests.factories import make_cluster
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import ServerThread, fetch, post
 
 V1BETA2 = "kueue.x-k8s.io/v1beta2"
@@ -81,7 +82,7 @@ class KueueCluster:
         request = urllib.request.Request(
             f"{self.server.url}{path}", data=data, method=method, headers={"Content-Type": kind}
         )
-        with urllib.request.urlopen(request, timeout=10):
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
             pass
 
 

@@ -19,6 +19,7 @@ from simulation.api.resources import RESOURCES, Resource, crd_of
 from tests.clusters.kueue_cluster import V1BETA2
 from tests.engines import send_and_wait
 from tests.factories import make_cluster
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import ServerThread, fetch, post
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -116,7 +117,7 @@ class ServedCluster:
         request = urllib.request.Request(
             f"{self.server.url}{path}", data=data, method=method, headers={"Content-Type": kind}
         )
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as response:
             found: JsonObject = orjson.loads(response.read())
             return found
 

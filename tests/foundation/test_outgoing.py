@@ -16,6 +16,7 @@ import pytest
 
 from foundation.outgoing import AddressNotAllowed, connect, is_allowed, open_url, plain_words, without_credentials
 from tests.http_receiver import receiving, speaking
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_the_whole_answer_comes_in_time_or_none_does(words: bytes) -> None:
     with speaking(words, drip=b"a") as url:
         asker = threading.Thread(target=ask, args=[url], daemon=True)
         asker.start()
-        assert given_up.wait(30)
+        assert given_up.wait(PATIENCE_SECONDS)
         asker.join()
 
 

@@ -25,6 +25,7 @@ from accounts.models import Cluster, RoleBinding
 from queues.models import PodSet, Workload
 from scheduler.live.publisher import snapshot_key
 from tests.factories import make_cluster, make_namespace, make_workload
+from tests.patience import PATIENCE_SECONDS
 from tests.users import make_user
 from tests.web_server import listening_server
 
@@ -105,11 +106,11 @@ def test_the_live_stream(address: str, token: str) -> None:
         redis.set(snapshot_key("default"), orjson.dumps(frame))
     url = f"ws://{address}/ws/live/?cluster=default"
     with connect(url, additional_headers={"Authorization": f"Token {token}"}) as live:
-        received = orjson.loads(live.recv(5))
+        received = orjson.loads(live.recv(PATIENCE_SECONDS))
         assert received.pop("age_seconds") > 0
         assert received == frame
     with connect(url, origin=Origin(f"http://{address}")) as live, pytest.raises(ConnectionClosed) as closed:
-        live.recv(5)
+        live.recv(PATIENCE_SECONDS)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4401
     with pytest.raises(InvalidStatus):

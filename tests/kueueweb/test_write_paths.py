@@ -27,6 +27,7 @@ from queues.services.workloads import hold
 from studio.models import Question
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_cohort, make_node, make_resource_flavor
+from tests.patience import PATIENCE_SECONDS
 from tests.users import EPOCH, client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -317,7 +318,7 @@ def test_twice_at_once(cluster: Cluster, method: str, path: str) -> None:
 
     def ask() -> None:
         client = client_of(user)
-        together.wait(30)
+        together.wait(PATIENCE_SECONDS)
         try:
             answers.append(send(client, method, url, write))
         finally:

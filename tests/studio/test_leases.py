@@ -25,6 +25,7 @@ from studio.services.leases import (
 )
 from studio.tasks import RETENTION, prune_questions
 from tests.factories import make_cluster
+from tests.patience import PATIENCE_SECONDS
 
 HERE, THERE = uuid4(), uuid4()
 
@@ -130,7 +131,7 @@ def test_studios_that_take_at_once_never_take_the_same(cluster: Cluster) -> None
 
     def take() -> None:
         try:
-            together.wait(30)
+            together.wait(PATIENCE_SECONDS)
             studio = uuid4()
             while (question := take_question(studio)) is not None:
                 found.append(question.pk)

@@ -22,6 +22,7 @@ from studio.services.leases import CHANNEL
 from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
+from tests.patience import PATIENCE_SECONDS
 from tests.users import EPOCH, client_of
 
 QUESTIONS = "/api/v1/studio/questions/"
@@ -237,7 +238,7 @@ def test_two_at_once_never_exceed_the_limit(bob: SchemaClient) -> None:
 
     def go() -> None:
         try:
-            together.wait(30)
+            together.wait(PATIENCE_SECONDS)
             found.append(ask(client_of(user)).status_code)
         finally:
             connection.close()

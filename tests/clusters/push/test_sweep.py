@@ -25,6 +25,7 @@ from scheduling.model.vocabulary import PlacementScope
 from tests.acceptance.processes import wait_for
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.system import System, deployment, gpu_job, queued
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import job, pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -386,7 +387,7 @@ def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
 
     def slow_clock() -> float:
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE_SECONDS)
         return system.now()
 
     reports: dict[str, PushReport] = {}
@@ -397,7 +398,7 @@ def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
 
     first = threading.Thread(target=sweep, args=("first", slow_clock))
     first.start()
-    assert entered.wait(20)
+    assert entered.wait(PATIENCE_SECONDS)
     system.submit(gpu_job("later"))
     system.engine.run()
     second = threading.Thread(target=sweep, args=("second", system.now))
@@ -406,7 +407,7 @@ def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
     assert push_pending(system.cluster, system.client, system.now) == PushReport()
     go_on.set()
     for thread in (first, second):
-        thread.join(20)
+        thread.join(PATIENCE_SECONDS)
     # The clock is asked before the rows are read, so the first sweep may find the later job too; each is pushed once.
     assert reports["first"].pushed + reports["second"].pushed == 2
 

@@ -10,10 +10,9 @@ from django.db import OperationalError, connection
 from accounts.models import Cluster
 from clusters.push.sweep_lock import sweep_lock
 from tests.factories import make_cluster
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PATIENCE_SECONDS = 20.0
 
 
 class Sweep(threading.Thread):

@@ -23,10 +23,9 @@ from gpus.models import Device, Node
 from queues.models import Pod, PodSet
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PATIENCE_SECONDS = 30.0
 
 
 def wait_for(done: Callable[[], bool]) -> None:

@@ -18,6 +18,7 @@ from clusters.webhook.surroundings import ClusterSurroundings
 from simulation.api.api_server import APPLY_PATCH
 from tests.clusters.system import System
 from tests.clusters.webhook.served import ServedWebhook
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import ServerThread, make_simulated
 
 US = "kueueweb"
@@ -39,7 +40,7 @@ class Kubectl:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._pool = urllib3.PoolManager(retries=False, timeout=30)
+        self._pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_SECONDS)
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
         headers = {"User-Agent": "kubectl/1", "Content-Type": content_type}

@@ -26,6 +26,7 @@ from gpus.vendors import VENDORS
 from scheduling.model.vendor import DeviceVendor
 from simulation.api.json_patch import apply_json_patch
 from simulation.server import listen
+from tests.patience import PATIENCE_SECONDS
 
 JsonObject = dict[str, Any]
 HOST = "127.0.0.1"
@@ -132,7 +133,7 @@ class ServedWebhook:
 def checking_pool(authorities: bytes) -> urllib3.PoolManager:
     """A client that trusts these authorities alone, as the API server does with a caBundle."""
     context = ssl.create_default_context(cadata=authorities.decode())
-    return urllib3.PoolManager(ssl_context=context, retries=False, timeout=10)
+    return urllib3.PoolManager(ssl_context=context, retries=False, timeout=PATIENCE_SECONDS)
 
 
 def patched(obj: JsonObject, response: JsonObject) -> JsonObject:

@@ -20,6 +20,7 @@ from clusters.webhook.certificates import Certificates, renewed
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import Registration, given
 from tests.clusters.webhook.served import HOST, FixedSurroundings, ServedWebhook, checking_pool
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import ServerThread, make_simulated
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -84,7 +85,7 @@ def test_a_client_without_the_authority_rejects_the_webhook() -> None:
         stranger = checking_pool(renewed(None, [HOST], datetime.now(UTC)).authorities)
         with pytest.raises(urllib3.exceptions.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
             stranger.request("GET", f"{webhook.url}/healthz")
-        plain = urllib3.PoolManager(retries=False, timeout=5)
+        plain = urllib3.PoolManager(retries=False, timeout=PATIENCE_SECONDS)
         with pytest.raises(urllib3.exceptions.ProtocolError):
             plain.request("GET", f"http://{HOST}:{webhook.port}/healthz")
 
@@ -129,7 +130,7 @@ def test_the_keeper_lives_through_a_database_that_goes_away() -> None:
     client = connect("http://127.0.0.1:1", TokenBucket(1, 1))
     registration = Registration(client, Target(url=f"https://{HOST}"), observes_only)
     with ServedWebhook(FixedSurroundings(NO_CLUSTER), registration):
-        assert asked.wait(10)
+        assert asked.wait(PATIENCE_SECONDS)
         [keeper] = [thread for thread in threading.enumerate() if thread.name == "webhook-keeper"]
         keeper.join(0.5)
         assert keeper.is_alive()

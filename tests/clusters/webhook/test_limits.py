@@ -20,6 +20,7 @@ from clusters.webhook.server import MAX_CONNECTIONS_PER_ADDRESS
 from foundation.serving.bodies import BodyReader, Message, Receive
 from tests.clusters.webhook.served import HOST, FixedSurroundings, ServedWebhook
 from tests.clusters.webhook.test_visibility import signed, write_pair
+from tests.patience import PATIENCE_SECONDS
 
 Answer = tuple[int, bytes]
 
@@ -82,7 +83,9 @@ def test_an_address_has_so_many_connections_and_no_more(webhook: ServedWebhook) 
     context = ssl.create_default_context(cadata=webhook.certificates.authorities.decode())
 
     def connect() -> ssl.SSLSocket:
-        return context.wrap_socket(socket.create_connection((HOST, webhook.port), timeout=30), server_hostname=HOST)
+        return context.wrap_socket(
+            socket.create_connection((HOST, webhook.port), timeout=PATIENCE_SECONDS), server_hostname=HOST
+        )
 
     held = [connect() for _ in range(MAX_CONNECTIONS_PER_ADDRESS)]
     refused = connect()
@@ -107,7 +110,7 @@ def _asks(served: ServedWebhook, pair: tuple[str, str] | None) -> int | None:
     context = ssl.create_default_context(cadata=served.certificates.authorities.decode())
     if pair is not None:
         context.load_cert_chain(*pair)
-    with urllib3.PoolManager(ssl_context=context, retries=False, timeout=30) as pool:
+    with urllib3.PoolManager(ssl_context=context, retries=False, timeout=PATIENCE_SECONDS) as pool:
         try:
             return int(pool.request("GET", f"{served.url}/healthz").status)
         except urllib3.exceptions.HTTPError:

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from foundation.serving.connections import ConnectionLimits, limited_address, limited_protocol
+from tests.patience import PATIENCE_SECONDS
 
 LARGE = b"x" * 2**25
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -22,25 +23,38 @@ async def answer(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": LARGE if scope["path"] == "/large" else b"ok"})
 
 
+class Connections:
+    """Connections to a running server; call for one more."""
+
+    def __init__(self, listener: socket.socket, running: uvicorn.Server, stack: ExitStack) -> None:
+        self._address, self._running, self._stack = listener.getsockname(), running, stack
+
+    def __call__(self) -> socket.socket:
+        return self._stack.enter_context(socket.create_connection(self._address, timeout=PATIENCE_SECONDS))
+
+    def wait_for_the_end_of_all(self) -> None:
+        """Return once the server has had a request and has no connection any more."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._running.server_state.total_requests or self._running.server_state.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 @contextmanager
-def server(limits: ConnectionLimits) -> Iterator[Callable[[], socket.socket]]:
-    """A running server; call for a connection to it."""
+def server(limits: ConnectionLimits) -> Iterator[Connections]:
+    """A running server."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(answer, log_level="critical", lifespan="off", http=limited_protocol(limits))
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, args=([listener],))
     thread.start()
     with ExitStack() as stack:
-
-        def connect() -> socket.socket:
-            return stack.enter_context(socket.create_connection(listener.getsockname(), timeout=5))
-
         try:
-            yield connect
+            yield Connections(listener, running, stack)
         finally:
             stack.close()
             running.should_exit = True
-            thread.join(10)
+            thread.join(PATIENCE_SECONDS)
             listener.close()
 
 
@@ -56,7 +70,7 @@ def test_an_address_may_hold_so_many_connections_and_no_more() -> None:
         first, _second, third = connect(), connect(), connect()
         assert b"429" in until_closed(third).partition(b"\r\n")[0]
         first.close()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:  # the server hears of the end in its own time
             again = connect()
             again.sendall(HEAD + b"Connection: close\r\n\r\n")
@@ -83,7 +97,7 @@ def test_a_client_that_does_not_read_the_response_is_disconnected() -> None:
     with server(ConnectionLimits(10, reader_seconds=0.2)) as connect:
         reader = connect()
         reader.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        time.sleep(1)
+        connect.wait_for_the_end_of_all()
         assert len(until_closed(reader)) < len(LARGE)
 
 

@@ -16,6 +16,7 @@ from gpus.models import ContainerSample, DeviceSample
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up_telemetry, store_reading
 from scheduler.housekeeping.telemetry import ScrapeFailed, sample_clusters, scrape
 from tests.factories import make_cluster, make_node
+from tests.patience import PATIENCE_SECONDS
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)
 
@@ -242,7 +243,7 @@ def test_nodes_that_are_switched_off_are_waited_for_together(cluster: Cluster, m
     together = threading.Barrier(4)
 
     def silent(url: str) -> str:
-        together.wait(timeout=30)  # raises unless all four are asked at once
+        together.wait(timeout=PATIENCE_SECONDS)  # raises unless all four are asked at once
         raise ScrapeFailed(url)
 
     monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", silent)

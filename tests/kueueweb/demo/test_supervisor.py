@@ -16,6 +16,7 @@ from kueueweb.demo.processes import Process
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.valkey import Valkey
+from tests.patience import PATIENCE_SECONDS
 from tests.services_plugin import short_temporary_folder
 
 STAYS = "import sys, time; print('up', flush=True); time.sleep(60)"
@@ -122,4 +123,4 @@ def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    child.wait(timeout=20)
+    child.wait(timeout=PATIENCE_SECONDS)

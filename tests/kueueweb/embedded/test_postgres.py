@@ -14,6 +14,7 @@ import pytest
 
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.postgres import Postgres, find_binaries, find_wheel_binaries
+from tests.patience import PATIENCE_SECONDS
 from tests.services_plugin import short_temporary_folder
 
 
@@ -75,7 +76,7 @@ def test_it_dies_with_its_parent(folder: Path) -> None:
         assert parent.stdout is not None
         server = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    server.wait(timeout=20)
+    server.wait(timeout=PATIENCE_SECONDS)
 
 
 def test_a_path_too_long_for_a_socket_is_reported(folder: Path) -> None:

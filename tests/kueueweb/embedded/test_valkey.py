@@ -10,6 +10,7 @@ import redis
 
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.valkey import Valkey
+from tests.patience import PATIENCE_SECONDS
 from tests.services_plugin import short_temporary_folder
 
 
@@ -39,7 +40,7 @@ def test_it_dies_with_its_parent() -> None:
             assert parent.stdout is not None
             server = psutil.Process(int(parent.stdout.readline()))
             parent.kill()
-        server.wait(timeout=20)
+        server.wait(timeout=PATIENCE_SECONDS)
 
 
 def test_a_path_too_long_for_a_socket_is_reported() -> None:

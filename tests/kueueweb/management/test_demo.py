@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from kueueweb.embedded.sockets import free_port
+from tests.patience import PATIENCE_SECONDS
 from tests.services_plugin import short_temporary_folder
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,7 +75,7 @@ def test_it_ends_cleanly_and_starts_again(folder: Path) -> None:
     second.address()
     family = second.family()
     second.end(signal.SIGKILL)
-    _, left = psutil.wait_procs(family, timeout=30)
+    _, left = psutil.wait_procs(family, timeout=PATIENCE_SECONDS)
     assert left == []
 
 

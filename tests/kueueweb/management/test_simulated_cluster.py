@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, connect
 from simulation.fleet import example_fleet, read_manifests
 from tests.cluster_kinds import JOBS
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import job, post
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +37,7 @@ class Served:
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=PATIENCE_SECONDS)
         assert self._process.returncode in (0, -signal.SIGTERM)
 
 

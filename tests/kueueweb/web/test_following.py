@@ -14,6 +14,7 @@ from clusters.api.pod_views import FOLLOW_HEADER
 from clusters.client import ClusterError, ClusterUnreachable
 from clusters.pod_logs import LogQuery
 from kueueweb.web.following import Followers, Message, Opened, Receive, Scope, Send
+from tests.patience import PATIENCE_SECONDS
 
 QUERY = LogQuery(7, "default", "team", "train-x", "", None, "", timestamps=False)
 SCOPE = {"type": "http", "path": "/", "headers": [(b"authorization", b"Token x")]}
@@ -112,7 +113,7 @@ def test_it_ends_when_the_reader_leaves_and_after_a_while() -> None:
         await reader.heard.wait()
         if leaves:
             reader.left.set()
-        await asyncio.wait_for(following, 10)
+        await asyncio.wait_for(following, PATIENCE_SECONDS)
         return log.closed.is_set()
 
     assert asyncio.run(scene(leaves=True))
@@ -128,7 +129,7 @@ def test_a_user_may_follow_only_a_few_logs_at_once() -> None:
             await reader.heard.wait()
         for reader in readers:
             reader.left.set()
-        await asyncio.wait_for(asyncio.gather(*tasks), 20)
+        await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE_SECONDS)
         again = Reader()
         again.left.set()
         await followers(SCOPE, again.receive, again.send)

@@ -11,6 +11,7 @@ import pytest
 from foundation.serving.bodies import BodyReader, Disconnected, Message, Receive, Refused
 from kueueweb.web.gate import Gate, Scope, Send, callers
 from kueueweb.web.turns import Turns
+from tests.patience import PATIENCE_SECONDS
 
 AUTHORISED = [(b"authorization", b"Token x")]
 
@@ -177,7 +178,7 @@ async def test_a_readiness_that_hangs_is_unavailable_and_asked_once() -> None:
 
     def hanging() -> dict[str, str]:
         asked.append(1)
-        release.wait(10)
+        release.wait(PATIENCE_SECONDS)
         return ready()
 
     tried = Gate(echo, hanging, BodyReader(100, 150), ready_seconds=0.05)

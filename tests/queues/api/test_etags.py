@@ -11,6 +11,7 @@ from accounts.models import Cluster
 from queues.models import ClusterQueue
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue
+from tests.patience import PATIENCE_SECONDS
 from tests.users import client_of, make_user
 
 URL = "/api/v1/cluster-queues/research/"
@@ -106,7 +107,7 @@ def _together(user: User, *changes: dict[str, Any], headers: dict[str, str]) -> 
 
     def run(change: dict[str, Any]) -> None:
         try:
-            ready.wait(timeout=30)
+            ready.wait(timeout=PATIENCE_SECONDS)
             codes.append(client_of(user).patch(URL, change, headers=headers).status_code)
         finally:
             connection.close()

@@ -14,6 +14,7 @@ from accounts.models import Cluster, KeptAnswer
 from accounts.services.kept_answers import forget_answers
 from queues.models import Workload
 from tests.api_client import SchemaClient
+from tests.patience import PATIENCE_SECONDS
 from tests.users import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,7 +70,7 @@ def test_of_two_at_once_one_is_done(bob: SchemaClient, cluster: Cluster) -> None
 
     def post() -> None:
         client = client_of(User.objects.get(username="bob"))
-        both.wait(10)
+        both.wait(PATIENCE_SECONDS)
         answers.append(client.post("/api/v1/workloads/", BATCH, format="json", HTTP_IDEMPOTENCY_KEY="k1").json())
         connection.close()
 

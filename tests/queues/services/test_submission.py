@@ -14,6 +14,7 @@ from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
 from queues.models import Job, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Change
+from tests.patience import PATIENCE_SECONDS
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 POD_SET = PodSetSpec("main", 2, {"spec": {"containers": []}}, {"cpu": 500, "nvidia.com/gpu": 1})
@@ -145,7 +146,7 @@ def test_two_calls_use_a_name_at_once() -> None:
         thread.start()
         while not _somebody_waits_for_a_lock():
             assert thread.is_alive()
-    thread.join(10)
+    thread.join(PATIENCE_SECONDS)
     assert "(team-a, a)" in refused[0].message.replace(f"({cluster.pk}, team-a, a)", "(team-a, a)")
     assert list(Workload.objects.values_list("name", "submitted_by")) == [("a", "")]
 

@@ -14,6 +14,7 @@ from queues.services.visibility import Visibility
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.frames import Audience
 from scheduler.live.publisher import group, snapshot_key
+from tests.patience import PATIENCE_SECONDS
 
 CLUSTER = "feed-test"
 ALL = Audience(None, Visibility(None))
@@ -63,7 +64,7 @@ async def feed(live_services: None) -> AsyncIterator[Feed]:
 async def received(feed: Feed, socket: Socket) -> dict[str, Any]:
     """The next frame for the socket, as its pump would send it."""
     while True:
-        await asyncio.wait_for(socket.wake.wait(), 5)
+        await asyncio.wait_for(socket.wake.wait(), PATIENCE_SECONDS)
         socket.wake.clear()
         text = feed.next_frame(socket)
         if text is not None:

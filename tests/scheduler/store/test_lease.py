@@ -13,6 +13,7 @@ from accounts.models import Cluster
 from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
 from tests.engines import in_another_session
 from tests.factories import make_cluster
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,7 +86,7 @@ def test_a_standby_leads_as_soon_as_the_leader_is_gone() -> None:
     waiting = threading.Thread(target=standby.wait)
     waiting.start()
     leader.release()
-    waiting.join(timeout=30)
+    waiting.join(timeout=PATIENCE_SECONDS)
     assert not waiting.is_alive()
     assert standby.acquire()
     standby.release()
@@ -178,7 +179,7 @@ def test_a_new_leader_waits_for_a_batch_under_way(cluster: Cluster) -> None:
         taker.start()
         wait_until_blocked()
         order.append("batch committed")
-    taker.join(timeout=30)
+    taker.join(timeout=PATIENCE_SECONDS)
     assert order == ["batch committed", "took over"]
 
 
