@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from foundation.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, note_p
 from foundation.redis_client import redis_client
 from kueueweb.api.health import readiness
 from scheduler.models import Lease
+from tests.patience import PATIENCE_SECONDS
 
 CELERY = [sys.executable, "-m", "celery", "--app", "kueueweb"]
 PROCESSES = {
@@ -121,22 +124,37 @@ def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> No
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("role", ["push", "beat"])
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts a process by its name; the end of the test kills it."""
+    with ExitStack() as stack:
+
+        def start_process(name: str, **environment: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(
+                PROCESSES[name],
+                env={**os.environ, **environment},
+                stdout=subprocess.PIPE if environment else subprocess.DEVNULL,
+                stderr=subprocess.STDOUT,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield start_process
+
+
 @pytest.mark.usefixtures("no_heartbeats", "live_services")
-def test_a_process_that_is_stopped_falls_silent(role: str) -> None:
-    """By the time of Redis' entry: it does not move while the process hangs."""
-    process = subprocess.Popen(PROCESSES[role], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        first = _next_sign(role, None)
-        second = _next_sign(role, first)
-        assert second > first
+def test_a_process_that_is_stopped_falls_silent(start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    """By the time of Redis' entry: it does not move while the process hangs. All at once: they wait for seconds."""
+    roles = ("push", "beat")
+    processes = [start(role) for role in roles]
+    first = [_next_sign(role, None) for role in roles]
+    assert all(_next_sign(role, before) > before for role, before in zip(roles, first, strict=True))
+    for process in processes:
         process.send_signal(signal.SIGSTOP)
-        stopped = _last_sign(role)
-        time.sleep(2 * HEARTBEAT_SECONDS)
-        assert _last_sign(role) == stopped
-    finally:
-        process.kill()
-        process.wait()
+    stopped = [_last_sign(role) for role in roles]
+    time.sleep(2 * HEARTBEAT_SECONDS)
+    assert [_last_sign(role) for role in roles] == stopped
 
 
 def _last_sign(role: str) -> datetime | None:
@@ -144,33 +162,31 @@ def _last_sign(role: str) -> datetime | None:
 
 
 def _next_sign(role: str, before: datetime | None) -> datetime:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         found = _last_sign(role)
         if found is not None and found != before:
             return found
         time.sleep(0.2)
-    raise AssertionError("no heartbeat within a minute")
+    raise AssertionError(f"no heartbeat within {PATIENCE_SECONDS:.0f} s")
 
 
-@pytest.mark.parametrize("name", PROCESSES)
-def test_a_process_touches_its_file_again_and_again(name: str, tmp_path: Path, live_services: None) -> None:
-    alive = tmp_path / "alive"
-    environment = {**os.environ, "HEARTBEAT_PATH": str(alive)}
-    process = subprocess.Popen(PROCESSES[name], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        first = _next_touch(process, alive, 0.0)
-        assert _next_touch(process, alive, first) > first
-    finally:
-        process.kill()
-        process.wait()
+def test_each_process_touches_its_file_again_and_again(
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, live_services: None
+) -> None:
+    """All at once: they wait for seconds."""
+    files = {name: tmp_path / name for name in PROCESSES}
+    processes = {name: start(name, HEARTBEAT_PATH=str(alive)) for name, alive in files.items()}
+    first = {name: _next_touch(processes[name], alive, 0.0) for name, alive in files.items()}
+    for name, alive in files.items():
+        assert _next_touch(processes[name], alive, first[name]) > first[name]
 
 
 def _next_touch(process: subprocess.Popen[bytes], alive: Path, before: float) -> float:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read() if process.stdout else ""
         if alive.exists() and alive.stat().st_mtime > before:
             return alive.stat().st_mtime
         time.sleep(0.2)
-    raise AssertionError("no heartbeat within a minute")
+    raise AssertionError(f"no heartbeat within {PATIENCE_SECONDS:.0f} s")
