@@ -221,7 +221,10 @@ class Shadow:
         """Our choice about the workload if it were tried again without the latest changes: none, one, two ...; and
         without only those changes that the other scheduler did not decide itself.
         """
-        yield 0, self._without((), key, now)
+        if self._latest and now - self._latest[-1].at <= self._patience:
+            yield from self._tried_again(0, (), key, now)
+        else:
+            yield 0, self._without((), key, now)
         unheard: list[_Change] = []
         decided: set[str] = set()
         for change in reversed(self._latest):
@@ -229,14 +232,22 @@ class Shadow:
             if is_asked or now - change.at > self._patience or not self._go_on():
                 return
             unheard.append(change)
-            yield len(unheard), self._without(unheard, key, now)
+            yield from self._tried_again(len(unheard), unheard, key, now)
             if change.decided:
                 decided.add(change.key)
             elif decided and change.key not in decided:  # the scheduler knows each workload that it decided on
                 others = [each for each in unheard if each.key not in decided]
-                yield len(others), self._without(others, key, now)
+                yield from self._tried_again(len(others), others, key, now)
 
-    def _without(self, unheard: Sequence[_Change], key: str, now: float) -> Choice:
+    def _tried_again(
+        self, number: int, unheard: Sequence[_Change], key: str, now: float
+    ) -> Iterator[tuple[int, Choice]]:
+        """Our choice without some changes; and before those workloads return to their queues that freed quota may
+        make admissible."""
+        yield number, self._without(unheard, key, now)
+        yield number, self._without(unheard, key, now, are_woken=False)
+
+    def _without(self, unheard: Sequence[_Change], key: str, now: float, *, are_woken: bool = True) -> Choice:
         point = self._world.savepoint()
         for change in unheard:
             self.take(change.key, change.was, now)
@@ -249,6 +260,8 @@ class Shadow:
             self._world.set_workload(workload, now)
             if preempts:
                 self._world.set_preemptor(key)
+        if not are_woken:
+            self._world.delay_wakes()
         choices: _Choices = {}
         for result in cycles_until_rest(self._world, now):
             self._note_choices(result, choices)

@@ -478,6 +478,11 @@ class World:
         if cq is not None and key in cq.queue and not cq.strict:
             cq.queue.sticky = key
 
+    def delay_wakes(self) -> None:
+        """Let inadmissible workloads stay so until the next event, although an earlier one may have made them
+        admissible. Kueue moves them back to their queues once a second."""
+        self._state.dirty_queues = set()
+
     def is_preemptor(self, key: str) -> bool:
         """Return whether a workload comes first in its ClusterQueue because it preempts."""
         info = self._state.workloads.get(key)

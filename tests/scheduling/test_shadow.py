@@ -153,6 +153,28 @@ def test_a_decision_that_was_made_before_the_latest_arrival_agrees() -> None:
     assert (much_later.verdict, much_later.ours.act) == (Verdict.ONLY_THEIRS, Act.WAIT)
 
 
+def test_a_decision_that_was_made_before_inadmissible_workloads_returned_to_their_queue_agrees() -> None:
+    """Kueue returns them a moment after quota became free; a new arrival gets it first."""
+    built = queue_of_three().pending("holder", "q", 3).pending("large", "q", 3, priority=100).pending("small", "q", 1)
+    holder, large, small = (built.world.workload(f"team/{name}") for name in ("holder", "large", "small"))
+    assert holder is not None
+    assert large is not None
+    assert small is not None
+
+    def heard(later: float) -> Comparison:
+        shadow = Shadow(queue_of_three().world)
+        shadow.take(holder.key, admitted(holder, "q", at=1.0), 1.0)
+        shadow.hear(large.key, large, 10.0)
+        shadow.hear(holder.key, None, 20.0)
+        shadow.hear(small.key, small, 20.2)
+        found = shadow.hear(small.key, admitted(small, "q", at=later), later)
+        [decided] = [each for each in found if each.workload == small.key]
+        return decided
+
+    assert heard(20.5).verdict is Verdict.AGREE
+    assert heard(60.0).verdict is Verdict.ONLY_THEIRS
+
+
 def test_a_decision_that_was_made_on_an_earlier_one_and_before_the_latest_arrival_agrees() -> None:
     """The other scheduler knows its own decision before it is written, and not the arrival before that."""
     builder = queue_of_three().pending("whole", "q", 3, priority=50).pending("part", "q", 2).pending("rest", "q", 1)
