@@ -381,8 +381,8 @@ def _counts_for(workload: Workload) -> tuple[object, ...]:
     and its queue."""
     asked = workload.queue_name, workload.pod_sets, workload.priority, workload.active, workload.requeue_state
     held = workload.admission, workload.holds_quota, workload.is_true(ConditionType.EVICTED)
-    held += (workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS),)
-    return (*asked, *held, workload.reclaimable_pods)
+    is_complete = not workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
+    return (*asked, *held, is_complete, workload.reclaimable_pods)
 
 
 def _says_the_same(was: Workload, is_now: Workload) -> bool:
