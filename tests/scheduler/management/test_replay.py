@@ -104,6 +104,23 @@ def test_a_scheduler_of_our_rules_agrees(
     assert found[0]["at"] >= rfc3339(EPOCH)
 
 
+def test_decisions_at_the_end_of_a_recording_are_listed_apart(
+    recorder: Recorder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recording stops before the first decision."""
+    first = next(
+        number for number, (_, each, _) in enumerate(recorder.changes) if (each.get("status") or {}).get("admission")
+    )
+    recorder.changes = recorder.changes[:first]
+    file = tmp_path / "recorded.json"
+    file.write_text(recorder.watched() + recorder.listed())
+    summary, heading, ours, theirs, *_ = replayed(capsys, file)
+    assert summary == "0 decisions, 0 agree (none), 0 differ"
+    assert heading == "Not compared: decisions that kueueweb would make at the end of the recording:"
+    assert ": Reserve in ClusterQueue " in ours
+    assert theirs == "        theirs: Wait; Not evaluated yet."
+
+
 def test_another_rule_is_told_with_both_reasons(
     recorder: Recorder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
