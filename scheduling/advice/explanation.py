@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import nlargest
+from itertools import islice, product
 
 from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
 from scheduling.cycle.explain import describe_refusals
@@ -28,6 +29,8 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 
 MAX_AHEAD = 20
 MAX_HOLDERS = 10
+MAX_CHOICES = 16
+"""With more choices of flavors, a pod set is taken to fit on empty nodes: a person waits for the answer."""
 MAX_CONTENDERS = 64
 """At most this many heads of other ClusterQueues are nominated to find their order. Each costs as much as in a
 cycle."""
@@ -364,17 +367,22 @@ class _Search:
         )
 
     def _exceeds_empty_nodes(self, verdicts: Sequence[FlavorVerdict]) -> bool:
-        """Whether some pod set has no flavor whose nodes would take it even if they were empty."""
-        names: dict[str, list[str]] = {}
+        """Whether some pod set has no choice of flavors whose nodes would take it even if they were empty. A choice is
+        one flavor of each resource group that it requests."""
+        flavors: dict[str, dict[int, list[str]]] = {}
         for verdict in verdicts:
-            for name in verdict.pod_sets:
-                names.setdefault(name, [])
+            for name in verdict.pod_sets if verdict.resources else ():
+                group = id(self._cq.group_of[verdict.resources[0].resource])
+                open_to_it = flavors.setdefault(name, {}).setdefault(group, [])
                 if verdict.rule not in _NEVER:
-                    names[name].append(verdict.flavor)
+                    open_to_it.append(verdict.flavor)
         pod_sets = {each.name: each for each in self._info.pod_sets}
-        return any(
-            not any(self._parts.fits_empty_nodes(self._info, self._cq, pod_sets[name], flavor) for flavor in flavors)
-            for name, flavors in names.items()
+        return any(not self._fits_empty(pod_sets[name], groups.values()) for name, groups in flavors.items())
+
+    def _fits_empty(self, pod_set: PodSetRequests, groups: Iterable[Sequence[str]]) -> bool:
+        choices = list(islice(product(*groups), MAX_CHOICES + 1))
+        return len(choices) > MAX_CHOICES or any(
+            self._parts.fits_empty_nodes(self._info, self._cq, pod_set, choice) for choice in choices
         )
 
     def _rule(self) -> Rule:

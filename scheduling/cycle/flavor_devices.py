@@ -156,10 +156,9 @@ class DeviceAssigner:
         ]
         return self._state.fleet.filters(pod_sets)
 
-    def fits_empty_nodes(self, info: WorkloadInfo, pod_set: PodSetRequests, flavor: str) -> bool:
-        """Return whether empty nodes of a flavor would take the fewest pods with which the pod set may start. True for
-        pods that are not placed here."""
-        flavors = [flavor]
+    def fits_empty_nodes(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Sequence[str]) -> bool:
+        """Return whether empty nodes of these flavors would take the fewest pods with which the pod set may start. True
+        for pods that are not placed here."""
         if not pod_set.count or not self.concerns_pod_set(pod_set) or self._is_left_alone(info, pod_set, flavors):
             return True
         least = pod_set.count if pod_set.min_count is None else pod_set.min_count

@@ -105,8 +105,10 @@ class CycleParts:
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None
 
-    def fits_empty_nodes(self, info: WorkloadInfo, cq: ClusterQueueState, pod_set: PodSetRequests, flavor: str) -> bool:
-        """Return whether empty nodes of a flavor would take the pod set's pods. True if its admission checks may add
-        nodes, and for pods that are not placed here."""
-        waits = self._devices.waits_for_checks(info, cq, flavor)
-        return waits or self._devices.fits_empty_nodes(info, pod_set, flavor)
+    def fits_empty_nodes(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pod_set: PodSetRequests, flavors: Sequence[str]
+    ) -> bool:
+        """Return whether empty nodes of these flavors, one of each resource group, would take the pod set's pods. True
+        if its admission checks may add nodes, and for pods that are not placed here."""
+        waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
+        return waits or self._devices.fits_empty_nodes(info, pod_set, flavors)

@@ -11,7 +11,7 @@ from scheduling.model.device import DeviceSlice
 from scheduling.model.placement import RefusedBy
 from scheduling.model.selectors import Taint, TaintEffect
 from scheduling.model.workload import PodSet
-from tests.scheduling.device_worlds import GPU, PLENTY, gpu_node, gpus
+from tests.scheduling.device_worlds import GPU, MEMORY, PLENTY, gpu_node, gpus
 from tests.scheduling.world_helpers import Builder, Requests, cycle, messages, pod_set, preemption
 
 UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", TaintEffect.NO_EXECUTE)
@@ -125,6 +125,16 @@ def test_it_may_start_if_nodes_of_one_of_its_flavors_would_take_it() -> None:
     builder.world.set_node(gpu_node("n1", 1, size="s"))
     builder.world.set_node(gpu_node("n2", 1, 40_000, size="l"))
     assert why(builder.pending("w", "q", [gpus(memory_mib=40_000)])).state == "Waits"
+
+
+def test_the_flavors_of_all_its_resource_groups_select_the_nodes_together() -> None:
+    builder = Builder().flavor("any").flavor("small", node_labels={"size": "s"})
+    builder.queue("q", [{"any": {"cpu": 100}}, {"small": PLENTY}])
+    builder.world.set_node(gpu_node("n1", 1, size="s"))
+    builder.world.set_node(gpu_node("n2", 4, size="l"))
+    limits = {"limits": {"cpu": "1", GPU: "2", MEMORY: "100"}}
+    asked = pod_set({}, spec={"containers": [{"name": "c", "resources": limits}]})
+    assert why(builder.pending("w", "q", [asked])).state == "CannotStart"
 
 
 def test_one_that_was_not_looked_at_is_explained_before_its_first_cycle() -> None:
