@@ -40,7 +40,7 @@ class KueueCluster:
         self.observer = Observer(self.cluster, "test", clock=self.now)
 
     def now(self) -> float:
-        return float(fetch(f"{self.server.url}/_clock")["now"])
+        return self.server.now()
 
     def advance(self, seconds: float) -> None:
         post(f"{self.server.url}/_clock", {"advance": seconds})

@@ -19,7 +19,7 @@ from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
 from simulation.api.resources import BY_KIND, crd_of
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
-from tests.simulated_cluster import ServerThread, fetch, job, post
+from tests.simulated_cluster import ServerThread, job, post
 
 CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 QUOTAS = {
@@ -38,6 +38,7 @@ class System:
     def __init__(self, server: ServerThread) -> None:
         self._url = server.url
         self.guard = server.guard
+        self._server = server
         self.cluster = make_cluster(server_url=server.url)
         make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
         make_cluster_queue(self.cluster, quotas=QUOTAS)
@@ -47,7 +48,7 @@ class System:
         self.watcher.resync()
 
     def now(self) -> float:
-        return float(fetch(f"{self._url}/_clock")["now"])
+        return self._server.now()
 
     def moment(self) -> datetime:
         """The cluster's time."""
