@@ -81,6 +81,10 @@ class Leadership:
         self._led = False
 
     @property
+    def _session_ended(self) -> str:
+        return f"{self.holder} led, but the database session with its lock has ended"
+
+    @property
     def _lock(self) -> int:
         """The key of the advisory lock: the bits above the namespace tell clusters apart."""
         return (crc32(self.cluster.encode()) & _CLUSTER_BITS) << LOCK_NAMESPACE.bit_length() | LOCK_NAMESPACE
@@ -92,7 +96,7 @@ class Leadership:
                 self._name_connection()
                 return True
             self._session = None
-            raise LeaseLost("The decision could not be stored: {str(refusal).splitlines()[0]}")
+            raise LeaseLost(self._session_ended)
         if self._led:
             raise LeaseLost(f"{self.holder} has led before; a process leads only once")
         session = self._connect()
@@ -135,7 +139,7 @@ class Leadership:
             try:
                 self._session.execute("SELECT set_config('application_name', %s, false)", [f"{name} {self._token}"])
             except psycopg.Error as error:
-                raise LeaseLost("The decision could not be stored: {str(refusal).splitlines()[0]}") from error
+                raise LeaseLost(self._session_ended) from error
 
     def _name_connection(self) -> None:
         """Give the deciding session a name, so that it ends together with the session that holds the lock."""

@@ -63,7 +63,7 @@ def test_a_process_leads_only_once() -> None:
     leadership = Leadership()
     assert leadership.acquire()
     leadership.release()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match="has led before; a process leads only once"):
         leadership.acquire()
 
 
@@ -75,7 +75,7 @@ def test_a_leader_whose_session_ended_notices() -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'kueueweb-leader %'"
         )
     next_leader.wait()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match=f"{leadership.holder} led, but the database session with its lock has ended"):
         leadership.acquire()
     next_leader.release()
 
