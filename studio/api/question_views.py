@@ -52,7 +52,7 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(QUESTION_STATES)
     reason = serializers.CharField(
         allow_blank=True,
-        help_text="Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, Interrupted, NotFound, Error ...",
+        help_text="Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ...",
     )
     message = serializers.CharField(allow_blank=True, help_text="Of a failure, for people.")
     configuration_generation = serializers.IntegerField(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 
@@ -70,6 +70,11 @@ class Child:
     _parts: list[bytes] = field(default_factory=list)
     _size: int = 0
 
+    @classmethod
+    def unstarted(cls, limits: Limits, outcome: Outcome) -> Self:
+        """Return a child that never was: it has only an outcome."""
+        return cls(0, -1, limits, outcome=outcome)
+
     def read(self) -> None:
         """Take what it has written; when it has ended, set `outcome`. Call this when the pipe is readable."""
         with suppress(BlockingIOError):
@@ -105,13 +110,18 @@ class Child:
 
 
 def start_child(work: Work, limits: Limits) -> Child:
-    """Fork a child that does the work. The caller holds no connection, and has no threads."""
+    """Fork a child that does the work. The caller holds no connection, and has no threads.
+
+    Raises OSError, and leaves nothing open, where the system has no process, memory or file left for one.
+    """
     reading, writing = os.pipe()
     die_with_studio = to_die_with(os.getpid(), signal.SIGKILL)
-    with warnings.catch_warnings():
-        # The linear algebra below numpy has threads, which it stops and starts around a fork by itself.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
+    try:
+        pid = _fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
     if pid:
         os.close(writing)
         os.set_blocking(reading, False)
@@ -126,6 +136,13 @@ def start_child(work: Work, limits: Limits) -> Child:
         status = 0
     finally:
         os._exit(status)  # neither the studio's clean-up nor its buffers
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # The linear algebra below numpy has threads, which it stops and starts around a fork by itself.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _limit(limits: Limits) -> None:

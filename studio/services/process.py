@@ -87,7 +87,7 @@ class Studio:
             while not self._stopped:
                 try:
                     self._turn()
-                except DatabaseError as error:
+                except (DatabaseError, OSError) as error:  # OSError: no file or memory is left for a connection
                     self._lose_connection(error)
         finally:
             self._give_back()
@@ -126,7 +126,9 @@ class Studio:
         self._renewed_at = time.monotonic()
         kept = renew_leases(self.id, self._running) if self._running else set()
         for key, running in self._running.items():
-            if running.child.outcome is None and key not in kept:
+            if running.child.outcome is not None:
+                continue  # it is kept until the database is back
+            if key not in kept:
                 running.child.end(Outcome(None, "Gone", "The question is deleted, or another studio's."))
             elif running.child.is_overdue():
                 running.child.end(Outcome(None, "TimeLimit", "The trial did not end in its time."))
@@ -167,8 +169,17 @@ class Studio:
             _log.exception("Question %s could not be prepared", question)
             self._store(question, Outcome(None, "Error", "The trial failed; the log of the studio says why."), None)
         else:
-            self._running[question.pk] = _Running(question, trial, self._fork(trial))
+            self._start(question, trial)
         return True
+
+    def _start(self, question: Question, trial: Trial) -> None:
+        try:
+            child = self._fork(trial)
+        except OSError as error:
+            _log.warning("No process could be started for question %s: %s", question, error)
+            message = f"The studio could not start a process for the trial: {error.strerror}. Ask again later."
+            child = Child.unstarted(self._limits, Outcome(None, "NoProcess", message))
+        self._running[question.pk] = _Running(question, trial, child)
 
     def _fork(self, trial: Trial) -> Child:
         self._disconnect()
@@ -200,7 +211,7 @@ class Studio:
         self._listens = False
         redis_client().connection_pool.disconnect()
 
-    def _lose_connection(self, error: DatabaseError) -> None:
+    def _lose_connection(self, error: Exception) -> None:
         _log.warning("The database failed; tried again in %g s: %s", _PAUSE_SECONDS, " ".join(str(error).split()))
         self._disconnect()
         time.sleep(_PAUSE_SECONDS)
@@ -210,7 +221,7 @@ class Studio:
             running.child.end(Outcome(None, "Gone", "The studio ends."))
         try:
             give_back(self.id)
-        except DatabaseError as error:
+        except (DatabaseError, OSError) as error:
             _log.warning("Questions are taken up again when their leases end: %s", error)
         self._disconnect()
 

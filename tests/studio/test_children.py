@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -162,3 +163,23 @@ def test_signals_that_end_the_studio_end_a_child() -> None:
     time.sleep(0.2)
     os.kill(child.pid, signal.SIGTERM)
     assert ended(child).reason == "Error"
+
+
+_WITHOUT_PROCESSES = """
+import os, resource
+from studio.services.children import Limits, start_child
+if os.geteuid() == 0:  # root has no limit of processes
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+before = len(os.listdir("/proc/self/fd"))
+for _ in range(3):
+    try:
+        start_child(lambda _: {}, Limits(20, 64))
+    except OSError as error:
+        print(error.errno, len(os.listdir("/proc/self/fd")) - before)
+"""
+
+
+def test_a_child_that_cannot_be_started_leaves_nothing_open() -> None:
+    done = subprocess.run((sys.executable, "-c", _WITHOUT_PROCESSES), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{errno.EAGAIN} 0"] * 3

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,22 @@ def in_a_question(pid: int) -> int:
     return children_of(pid)[0]
 
 
+def first_unused_file(pid: int) -> int:
+    """The number that the next file of a process gets."""
+    used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    return next(number for number in count() if number not in used)
+
+
+def is_waiting() -> bool:
+    """Whether the last statement of a studio found no further question."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'"
+            " AND query LIKE '%WITH asking AS%'"
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def is_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
@@ -224,6 +242,27 @@ def test_it_continues_after_its_sessions_were_ended(studios: Studios, cluster: C
         )
         assert cursor.fetchone()[0] >= 1
     assert ended(ask(cluster)).state == "Answered"
+
+
+def test_a_question_fails_when_no_process_can_be_started_and_the_studio_continues(
+    studios: Studios, cluster: Cluster
+) -> None:
+    pid = studios.start_studio()
+    assert ended(ask(cluster)).state == "Answered"
+    wait_for("a studio that looks for the next question", is_waiting)
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (first_unused_file(pid) + 1, limits[1]))
+    question = ask(cluster)
+    wait_for("a process that cannot be started", lambda: "No process could be started" in studios.log("studio"))
+    wait_for("a connection that cannot be opened", lambda: "The database failed" in studios.log("studio"))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    found = ended(question)
+    assert (found.state, found.reason, found.attempts) == ("Failed", "NoProcess", 1)
+    assert found.message == (
+        "The studio could not start a process for the trial: Too many open files. Ask again later."
+    )
+    assert ended(ask(cluster)).state == "Answered"
+    assert studios.terminate("studio") == 0
 
 
 def test_the_end_of_a_question_is_told_to_the_live_streams_of_its_user(studios: Studios, cluster: Cluster) -> None:

@@ -5994,7 +5994,7 @@ export interface components {
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
             state: components["schemas"]["QuestionStateEnum"];
-            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, Interrupted, NotFound, Error ... */
+            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
             /** @description Of a failure, for people. */
             message: string;
@@ -6040,7 +6040,7 @@ export interface components {
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
             state: components["schemas"]["QuestionStateEnum"];
-            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, Interrupted, NotFound, Error ... */
+            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
             /** @description Of a failure, for people. */
             message: string;
