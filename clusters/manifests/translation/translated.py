@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,6 +61,11 @@ class Translation:
         self, path: str, value: Any, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID
     ) -> None:
         self.refusals.append(Refusal(path, value, rule, remedy, reason))
+
+    def refuse_all(self, refusals: Iterable[Refusal]) -> bool:
+        """Add refusals; whether there are any."""
+        self.refusals += refusals
+        return bool(self.refusals)
 
     def refuse_fractions(self, path: str, pod_spec: Mapping[str, Any]) -> None:
         """Refuse a part of a device, which Kubernetes refuses too: devices are shared by their memory and cores."""

@@ -14,6 +14,7 @@ from clusters.jobs.volcano.job_pods import flags_of, plugins_of
 from clusters.jobs.volcano.job_rules import JobMistake, policy_mistakes, spec_mistakes
 from clusters.jobs.volcano.job_spec import JobAction, JobEvent, Policy, TaskSpec, VolcanoJobSpec, read_spec
 from clusters.manifests.translation.translated import JsonObject, Translation, metadata_of
+from clusters.manifests.translation.volcano_field_types import job_type_mistakes, without_nulls
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import MAX_OBJECT_BYTES, MAX_REPLICAS
 from queues.manifests.workload import MAX_POD_SETS
@@ -76,8 +77,11 @@ _FRAMEWORKS: Final[Mapping[str, _Framework]] = {
 
 
 def translate_job(content: Mapping[str, Any]) -> Translation:
-    """Return a job's translation. Raises AttributeError, KeyError, TypeError or ValueError for what is no Job."""
+    """Return a job's translation; its refusals name the fields of another type, too."""
+    content = without_nulls(content)
     made = Translation(f"{content['apiVersion']} Job")
+    if made.refuse_all(job_type_mistakes(content)):
+        return made
     _check_fields(content, made)
     _note_mistakes(policy_mistakes(content), made)
     if made.refusals:

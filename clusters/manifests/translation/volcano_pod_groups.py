@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from clusters.manifests.translation.translated import JsonObject, Translation
+from clusters.manifests.translation.volcano_field_types import pod_group_type_mistakes
 from queues.manifests import kueue_keys as keys
 
 _GROUP_NAMES: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
@@ -24,8 +25,14 @@ def group_of(pod: Mapping[str, Any]) -> str:
 
 
 def translate_pod_group(group: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Translation:
-    """Return the pods of a group, which start together or not at all. `pods`: all that name the group."""
-    made, spec = Translation(f"{group['apiVersion']} PodGroup"), group.get("spec") or {}
+    """Return the pods of a group, which start together or not at all.
+
+    `pods`: all that name the group, of those that can join one.
+    """
+    made = Translation(f"{group['apiVersion']} PodGroup")
+    if made.refuse_all(pod_group_type_mistakes(group)):
+        return made
+    spec = group.get("spec") or {}
     total = max(int(spec.get("minMember") or 1), len(pods))
     made.keep("spec.minMember", f"{keys.POD_GROUP_TOTAL_COUNT}: {total}")
     if total > int(spec.get("minMember") or 1):

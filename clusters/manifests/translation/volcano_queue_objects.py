@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clusters.manifests.translation.translated import JsonObject, Translation, metadata_of
+from clusters.manifests.translation.volcano_field_types import queue_type_mistakes, without_nulls
 from scheduling.manifest import MistakeReason
 from scheduling.model.quantity import format_amount, parse_amount
 
@@ -53,7 +54,13 @@ _MAX_RESOURCES: Final = 64
 
 def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) -> list[Translation]:
     """Return a translation for each queue, in their order. The first has the Cohort `root` and the flavor as shared
-    manifests. Raises AttributeError, KeyError, TypeError or ValueError for an object that is no queue."""
+    manifests. If a queue has a field of another type, only the refusals are returned."""
+    queues = without_nulls([*queues])
+    refused = [_refused(queue) for queue in queues]
+    if not any(made.refusals for made in refused):
+        _refuse_together(queues, refused)
+    if any(made.refusals for made in refused):
+        return refused
     policy = "capacity" if any((_spec(queue).get("deserved") or {}) for queue in queues) else "proportion"
     tree = _Tree(queues, policy)
     resources = _resources(queues)
@@ -61,6 +68,29 @@ def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) 
     if done and all(_name(queue) != ROOT for queue in queues):
         done[0].shared += [_flavor(flavor), _root(policy, resources, flavor, tree.below(ROOT, "nominal"))]
     return done
+
+
+def _refused(queue: Mapping[str, Any]) -> Translation:
+    made = _translation_of(queue)
+    made.refuse_all(queue_type_mistakes(queue))
+    return made
+
+
+def _translation_of(queue: Mapping[str, Any]) -> Translation:
+    return Translation(f"{queue['apiVersion']} Queue")
+
+
+def _refuse_together(queues: Sequence[Mapping[str, Any]], made: Sequence[Translation]) -> None:
+    """Refuse the queues that cannot be in one request."""
+    names: set[str] = set()
+    for queue, each in zip(queues, made, strict=True):
+        if _name(queue) in names:
+            each.refuse("metadata.name", _name(queue), "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)
+        names.add(_name(queue))
+    resources = _resources(queues)
+    if len(resources) > _MAX_RESOURCES:
+        rule = f"the queues of the request name {len(resources)} resources: at most {_MAX_RESOURCES} are covered"
+        made[0].refuse("spec", None, rule, "Name fewer.", MistakeReason.TOO_MANY)
 
 
 def _name(queue: Mapping[str, Any]) -> str:
@@ -122,10 +152,7 @@ def _spec(queue: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _resources(queues: Iterable[Mapping[str, Any]]) -> list[str]:
     named = {name for queue in queues for claim in _claims(queue).values() for name in claim if name != "pods"}
-    found = [*_ALWAYS, *sorted(named - {*_ALWAYS})]
-    if len(found) > _MAX_RESOURCES:
-        raise ValueError(f"the queues of the request name {len(found)} resources: at most {_MAX_RESOURCES} are covered")
-    return found
+    return [*_ALWAYS, *sorted(named - {*_ALWAYS})]
 
 
 def _claims(queue: Mapping[str, Any]) -> dict[str, Amounts]:
@@ -177,7 +204,7 @@ class _Queue:
         self._queue, self._spec, self._name = queue, _spec(queue), _name(queue)
         self._tree, self._resources, self._flavor = tree, resources, flavor
         self._is_parent = tree.is_parent(self._name)
-        self._made = Translation(f"{queue['apiVersion']} Queue")
+        self._made = _translation_of(queue)
 
     def translation(self) -> Translation:
         made = self._made

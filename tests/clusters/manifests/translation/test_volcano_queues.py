@@ -74,8 +74,17 @@ def test_a_long_chain_of_parents_is_read() -> None:
 
 
 def test_resources_without_end_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 64"):
-        translate_queues([queue("a", capability={f"example.com/r{number}": 1 for number in range(100)})])
+    (made,) = translate_queues([queue("a", capability={f"example.com/r{number}": 1 for number in range(100)})])
+    (refusal,) = made.refusals
+    assert refusal.rule == "the queues of the request name 103 resources: at most 64 are covered"
+
+
+def test_a_name_is_given_to_one_queue() -> None:
+    first, second = translate_queues(
+        [queue("a", guarantee={"resource": {"example.com/r": 1}}), queue("a", guarantee={"resource": {"cpu": 1}})]
+    )
+    assert first.refusals == []
+    assert [(refusal.path, refusal.rule) for refusal in second.refusals] == [("metadata.name", "Duplicate value")]
 
 
 def test_queues_below_each_other_are_refused() -> None:
