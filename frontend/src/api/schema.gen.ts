@@ -6496,9 +6496,10 @@ export interface components {
          *     * `webhook` - webhook
          *     * `visibility` - visibility
          *     * `studio` - studio
+         *     * `api-server` - api-server
          * @enum {string}
          */
-        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio";
+        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio" | "api-server";
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter
