@@ -269,6 +269,10 @@ class ClusterClient:
         date = answer.headers.get("Date")
         return version, parsedate_to_datetime(date) if date else None
 
+    def ping(self, timeout_seconds: float) -> None:
+        """Have the server answer within this time. Raises ClusterError. It does not wait for its turn at the pace."""
+        self._send("GET", "/version", {}, timeout=timeout_seconds)
+
     def kind_named(self, api_version: str, kind: str) -> Kind | None:
         """The kind of that name in a group and version, as the server serves it; None if it does not."""
         for entry in self._resources(api_version):

@@ -42,6 +42,8 @@ class Role(StrEnum):
     WEBHOOK = "webhook"
     VISIBILITY = "visibility"
     STUDIO = "studio"
+    API_SERVER = "api-server"
+    """Of a cluster, and not a process of ours: its watcher says when it answers."""
 
 
 _ROLES: Final = frozenset(role.value for role in Role)
@@ -77,6 +79,11 @@ def touch_file() -> None:
 def touch_heartbeat(role: Role, cluster: str = "") -> None:
     """Say that the loop of a process of this role has turned. Never fails because of Redis."""
     touch_file()
+    note_life(role, cluster)
+
+
+def note_life(role: Role, cluster: str = "") -> None:
+    """Say that a role is alive, whatever the loop of this process does. Never fails because of Redis."""
     try:
         redis_client().hset(_SEEN, f"{role}/{cluster}", repr(time.time()))
     except RedisError as error:
@@ -96,7 +103,7 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     seen = {
         place: at
         for place, at in _seen().items()
-        if place in wanted or (place[1] in clusters and now - at < _KNOWN_SECONDS)
+        if place in wanted or (place[1] in clusters and (now - at < _KNOWN_SECONDS or place[0] == Role.API_SERVER))
     }
     return [
         RoleHealth(

@@ -40,6 +40,7 @@ from clusters.leases import LeaseWatch
 from clusters.pace import Pace
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
+from clusters.sync.api_server_heartbeat import ApiServerHeartbeat
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
 from clusters.sync.ended_namespaces import EndedNamespaceSync
 from clusters.sync.events import EventSync
@@ -268,6 +269,8 @@ class Watcher:
 
     def run(self, stopped: threading.Event) -> None:
         """Watch until told to stop."""
+        heartbeat = ApiServerHeartbeat(self._cluster.name, self._client)
+        threading.Thread(target=heartbeat.run, args=(stopped,), name="api-server", daemon=True).start()
         while not stopped.is_set():
             self._run_in_mode(stopped)
 

@@ -21,6 +21,7 @@ const ROLES = {
   webhook: () => t`Webhook`,
   visibility: () => t`Visibility`,
   studio: () => t`Studio`,
+  "api-server": () => t`API server of the cluster`,
 };
 
 export function ClusterHealth() {
