@@ -43,7 +43,7 @@ class Role(StrEnum):
     VISIBILITY = "visibility"
     STUDIO = "studio"
     API_SERVER = "api-server"
-    """Of a cluster, and not a process of ours: its watcher says when it answers."""
+    """The API server of a cluster, which is no process of ours: the watcher says when it answers."""
 
 
 _ROLES: Final = frozenset(role.value for role in Role)

@@ -21,6 +21,7 @@ from accounts.cluster_versions import cluster_versions
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
+from clusters.api_server_heartbeat import ApiServerHeartbeat
 from clusters.client import (
     DEVICE_KINDS,
     EVENTS,
@@ -40,7 +41,6 @@ from clusters.leases import LeaseWatch
 from clusters.pace import Pace
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
-from clusters.sync.api_server_heartbeat import ApiServerHeartbeat
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
 from clusters.sync.ended_namespaces import EndedNamespaceSync
 from clusters.sync.events import EventSync

@@ -9,8 +9,8 @@ import time
 import pytest
 from django.db import connection
 
+from clusters.api_server_heartbeat import ApiServerHeartbeat
 from clusters.client import connect
-from clusters.sync.api_server_heartbeat import ApiServerHeartbeat
 from clusters.sync.watcher import Watcher
 from foundation.heartbeat import Role, is_alive, role_health
 from foundation.redis_client import redis_client
