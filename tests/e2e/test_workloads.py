@@ -192,31 +192,6 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
 
 
-def test_a_submission_that_could_never_start_is_offered_the_queue_that_starts_it(
-    page: Page, log_in: Callable[[str], None]
-) -> None:
-    log_in("researcher")
-    page.goto("/workloads")
-    page.get_by_role("button", name="Submit").click()
-    dialog = page.get_by_role("dialog")
-    queue = dialog.get_by_role("combobox", name="LocalQueue")
-    expect(queue).to_have_value("ai-research/research-queue")  # where the template starts now, not the first by name
-    queue.click()
-    page.get_by_role("option", name="ai-research/accelerators-queue").click()
-    dialog.get_by_role("combobox", name="Start from").click()
-    page.get_by_role("option", name="Whole GPUs, two pods").click()
-    dialog.get_by_role("textbox", name="GPUs", exact=True).fill("5")  # of a node with four
-    dialog.get_by_role("button", name="Check only").click()
-    result = dialog.get_by_role("alert")
-    expect(result).to_contain_text("could never start")
-    expect(result).to_contain_text("even if they are empty")
-    expect(result).to_contain_text("In ai-research/research-queue it would start now.")
-    result.get_by_role("button", name="Use this queue").click()
-    expect(queue).to_have_value("ai-research/research-queue")
-    expect(dialog.get_by_label("Manifest")).to_have_value(re.compile("queue-name: research-queue"))
-    expect(result).to_contain_text("would start now")
-
-
 def test_a_row_opens_beside_the_list_and_the_address_keeps_it(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
