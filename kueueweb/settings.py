@@ -322,6 +322,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "kueueweb.api.problem_details.ProblemNegotiation",
+    "URL_FORMAT_OVERRIDE": None,  # `format` is a parameter of the views that have more than one
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe forms that we do not have; docs/openapi.json says more
     "NUM_PROXIES": 0,  # the web server has determined the client's address already

@@ -125,14 +125,18 @@ class AuditExportView(AuditView):
     @extend_schema(
         operation_id="audit_export",
         filters=True,
-        parameters=[OpenApiParameter("as", str, enum=list(_FORMATS), description="JSON lines (the default) or CSV.")],
+        parameters=[
+            OpenApiParameter("format", str, enum=list(_FORMATS), description="JSON lines (the default) or CSV.")
+        ],
         responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: Request) -> StreamingHttpResponse:
         """Export every record that matches the filters as a file."""
-        wanted = request.query_params.get("as", _FORMATS[0])
+        wanted = request.query_params.get("format", _FORMATS[0])
         if wanted not in _FORMATS:
-            raise ValidationError({"as": f'Unsupported value "{wanted}": supported values are {", ".join(_FORMATS)}.'})
+            raise ValidationError(
+                {"format": f'Unsupported value "{wanted}": supported values are {", ".join(_FORMATS)}.'}
+            )
         as_csv = wanted == "csv"
         write = _csv if as_csv else _json_lines
         kind, ending = ("text/csv; charset=utf-8", "csv") if as_csv else ("application/x-ndjson", "jsonl")

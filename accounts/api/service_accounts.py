@@ -81,7 +81,7 @@ class ServiceAccountTokenListView(_AccountsView):
     """`service-accounts/{name}/tokens/`."""
 
     serializer_class = TokenSerializer
-    keyset = ("-created", "id")
+    keyset = ("-created_at", "id")
 
     @extend_schema(responses=TokenSerializer(many=True), operation_id="service_account_tokens_list")
     def get(self, request: Request, name: str) -> Response:

@@ -66,7 +66,9 @@ class NewTokenSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(help_text="The id by which the token is revoked.")
     name = serializers.CharField()
     token = serializers.CharField()
-    expiry = serializers.DateTimeField(allow_null=True, help_text="When the token expires; null: it does not expire.")
+    expires_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the token expires; null: it does not expire."
+    )
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
     namespaces = serializers.ListField(child=serializers.CharField())
     clusters = serializers.ListField(child=serializers.CharField())
@@ -80,7 +82,7 @@ def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
     days = wanted.pop("days", None)
     token, row = create_token(user, **wanted, lifetime=timedelta(days=days) if days else None)
     found = {name: getattr(row, name) for name in ("id", "name", "scope", "namespaces", "clusters")}
-    return dict(NewTokenSerializer({**found, "token": token, "expiry": row.token.expiry}).data)
+    return dict(NewTokenSerializer({**found, "token": token, "expires_at": row.token.expiry}).data)
 
 
 def created(token: dict[str, Any], address: str) -> Response:
@@ -99,12 +101,14 @@ class TokenSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    created = serializers.DateTimeField()
-    expiry = serializers.DateTimeField(allow_null=True, help_text="When the token expires; null: it does not expire.")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the token expires; null: it does not expire."
+    )
     scope = serializers.ChoiceField([scope.value for scope in TokenScope])
     namespaces = serializers.ListField(child=serializers.CharField())
     clusters = serializers.ListField(child=serializers.CharField())
-    last_used = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: never used.")
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: never used.")
 
 
 class TokenView(PasswordView):
@@ -125,7 +129,7 @@ class TokenListView(GenericAPIView[TokenDetails]):
     permission_classes = [IsAuthenticated]
     serializer_class = TokenSerializer
     filter_backends = []
-    keyset = ("-created", "id")
+    keyset = ("-created_at", "id")
 
     def get_queryset(self) -> QuerySet[TokenDetails, Any]:
         """Return the valid tokens, the newest first."""

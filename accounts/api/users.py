@@ -124,7 +124,7 @@ class UserTokenListView(_UsersView):
     """`users/{name}/tokens/`."""
 
     serializer_class = TokenSerializer
-    keyset = ("-created", "id")
+    keyset = ("-created_at", "id")
 
     @extend_schema(responses=TokenSerializer(many=True), operation_id="user_tokens_list")
     def get(self, request: Request, name: str) -> Response:

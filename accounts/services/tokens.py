@@ -87,9 +87,9 @@ def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, A
         "scope",
         "namespaces",
         "clusters",
-        "last_used",
-        created=F("token__created"),
-        expiry=F("token__expiry"),
+        created_at=F("token__created"),
+        expires_at=F("token__expiry"),
+        last_used_at=F("last_used"),
     )
 
 

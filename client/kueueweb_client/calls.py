@@ -249,7 +249,7 @@ def _wire_path(address: str, plural: str, namespace: str = "", name: str = "") -
 
 
 def token(username: str, password: str) -> Call[Object]:
-    """A token for a name and a password: {token, expiry}."""
+    """A token for a name and a password: {token, expires_at}."""
     return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
 
 

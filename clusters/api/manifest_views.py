@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers, status
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -37,7 +37,9 @@ from queues.services.visibility import Reader
 
 _YAML = "application/yaml"
 _JSON = "application/json"
-_OUT = {(200, _YAML): OpenApiTypes.STR, (200, _JSON): OpenApiTypes.OBJECT}
+_OUT = {(200, _JSON): OpenApiTypes.OBJECT, (200, _YAML): OpenApiTypes.STR}
+_FORMATS = ("json", "yaml")
+_FORMAT = OpenApiParameter("format", str, enum=list(_FORMATS), description="By default as Accept says, else JSON.")
 
 
 class _TextParser(BaseParser):
@@ -184,7 +186,7 @@ class _ManifestsOutView(ClusterView):
     renderer_classes = (*cast("list[type[BaseRenderer]]", api_settings.DEFAULT_RENDERER_CLASSES), YAMLRenderer)
 
     def manifests(self, kind: str, namespace: str = "", name: str = "") -> HttpResponse:
-        """The objects of the kind (and of that name) that the user may see: YAML, or JSON for who asks for that."""
+        """The objects of the kind (and of that name) that the user may see, as JSON or as YAML."""
         found = kind_named(kind)
         if found.namespaced and name and not namespace:
             raise InvalidRequest(f"A {found.name} has a namespace: use {kind}/NAMESPACE/{name}/.")
@@ -227,7 +229,7 @@ class _ManifestsOutView(ClusterView):
 class KindManifestsView(_ManifestsOutView):
     """`manifests/{kind}/`."""
 
-    @extend_schema(operation_id="manifests_list", responses=_OUT)
+    @extend_schema(operation_id="manifests_list", parameters=[_FORMAT], responses=_OUT)
     def get(self, request: Request, kind: str) -> HttpResponse:
         """Return all objects of a kind that the user may see, as manifests that can be applied again unchanged."""
         return self.manifests(kind)
@@ -236,7 +238,7 @@ class KindManifestsView(_ManifestsOutView):
 class ManifestView(_ManifestsOutView):
     """`manifests/{kind}/{name}/`."""
 
-    @extend_schema(responses=_OUT)
+    @extend_schema(parameters=[_FORMAT], responses=_OUT)
     def get(self, request: Request, kind: str, name: str) -> HttpResponse:
         """Return an object without a namespace, with its status, as a manifest that can be applied again unchanged."""
         return self.manifests(kind, name=name)
@@ -250,7 +252,7 @@ class ManifestView(_ManifestsOutView):
 class NamespacedManifestView(_ManifestsOutView):
     """`manifests/{kind}/{namespace}/{name}/`."""
 
-    @extend_schema(operation_id="manifests_retrieve_namespaced", responses=_OUT)
+    @extend_schema(operation_id="manifests_retrieve_namespaced", parameters=[_FORMAT], responses=_OUT)
     def get(self, request: Request, kind: str, namespace: str, name: str) -> HttpResponse:
         """Return an object of a namespace, with its status, as a manifest that can be applied again unchanged."""
         return self.manifests(kind, namespace, name)
@@ -262,9 +264,16 @@ class NamespacedManifestView(_ManifestsOutView):
 
 
 def _wants_json(request: Request) -> bool:
-    """Whether the client requests JSON by name: clients that accept anything get YAML."""
+    """Whether the answer is JSON: it is YAML for a client that asks for it, by `format` or by the Accept header."""
+    wanted = request.query_params.get("format", "")
+    if wanted:
+        if wanted not in _FORMATS:
+            raise ValidationError(
+                {"format": f'Unsupported value "{wanted}": supported values are {", ".join(_FORMATS)}.'}
+            )
+        return wanted == "json"
     accepts = request.headers.get("Accept", "")
-    return request.query_params.get("format") == "json" or (_JSON in accepts and _YAML not in accepts)
+    return _YAML not in accepts or _JSON in accepts
 
 
 def result_json(result: ApplyResult) -> dict[str, Any]:

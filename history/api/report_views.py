@@ -65,7 +65,7 @@ class ReportQuery(serializers.Serializer[Any]):
 
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)
-    output = serializers.ChoiceField(["json", "csv"], default="json")
+    format = serializers.ChoiceField(["json", "csv"], default="json")
 
 
 class ReportView(ClusterView):
@@ -81,7 +81,7 @@ class ReportView(ClusterView):
             OpenApiParameter("by", enum=_ALL_BY, many=True, description="The columns to group by, in this order."),
             OpenApiParameter("since", {"type": "string", "format": "date-time"}, description="30 days ago by default."),
             OpenApiParameter("until", {"type": "string", "format": "date-time"}, description="Now by default."),
-            OpenApiParameter("output", enum=["json", "csv"], default="json"),
+            OpenApiParameter("format", enum=["json", "csv"], default="json"),
         ],
         responses={(200, "application/json"): ReportSerializer, (200, "text/csv"): OpenApiResponse(str)},
     )
@@ -99,7 +99,7 @@ class ReportView(ClusterView):
         query.is_valid(raise_exception=True)
         wanted = self._request(query.validated_data, _grouping(request, report_kind))
         report = report_kind.make(wanted)
-        if query.validated_data["output"] == "csv":
+        if query.validated_data["format"] == "csv":
             name = f"{kind}-{wanted.since:%Y-%m-%d}-{wanted.until:%Y-%m-%d}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return HttpResponse(write_csv(report), content_type="text/csv; charset=utf-8", headers=headers)

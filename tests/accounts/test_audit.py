@@ -347,7 +347,7 @@ def test_an_admin_reads_filters_pages_and_exports(place: Cluster) -> None:
     assert following["results"][0]["id"] > start
     lines = export(client, "kind=Group&verb=create&name=g2")
     assert json.loads(lines.splitlines()[0])["after"] == {"name": "g2"}
-    table = export(client, "as=csv&kind=Group").decode()
+    table = export(client, "format=csv&kind=Group").decode()
     assert [row["name"] for row in csv.DictReader(io.StringIO(table))][:2] == ["g2", "'=cmd()"]
 
 

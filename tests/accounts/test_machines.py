@@ -80,7 +80,7 @@ def test_a_login_makes_a_limited_token_and_it_is_listed(alice: SchemaClient) -> 
     assert made.status_code == 201, made.json()
     (row,) = alice.get("/api/v1/auth/tokens/").json()["results"]
     assert (row["name"], row["scope"], row["namespaces"]) == ("ci", "submit", ["team-a"])
-    assert row["expiry"] == made.json()["expiry"]
+    assert row["expires_at"] == made.json()["expires_at"]
     assert alice.post("/api/v1/auth/tokens/", {"scope": "everything"}).status_code == 400
 
 
@@ -171,7 +171,7 @@ def test_a_command_line_gets_the_token_that_the_page_showed(bob: SchemaClient, s
     bob.post(f"/api/v1/auth/device/{asked['user_code']}/", {"allow": True})
     made = ask(command, asked["device_code"]).json()
     assert (made["scope"], made["namespaces"]) == ("read", ["team-a"])
-    left = datetime.fromisoformat(made["expiry"]) - datetime.now(UTC)
+    left = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
     assert timedelta(days=6) < left < timedelta(days=8)
     command.credentials(HTTP_AUTHORIZATION=f"Bearer {made['token']}")
     assert command.post("/api/v1/workloads/", WORKLOAD).status_code == 403

@@ -192,7 +192,7 @@ def test_a_token_has_an_end_and_either_word(cluster: Cluster, word: str) -> None
     make_user("bob")
     client = SchemaClient()
     body = client.post(TOKEN, CREDENTIALS).json()
-    assert timedelta(days=89) < datetime.fromisoformat(body["expiry"]) - timezone.now() <= timedelta(days=90)
+    assert timedelta(days=89) < datetime.fromisoformat(body["expires_at"]) - timezone.now() <= timedelta(days=90)
     client.credentials(HTTP_AUTHORIZATION=f"{word} {body['token']}")
     assert client.get("/api/v1/workloads/").status_code == 200
     AuthToken.objects.update(expiry=timezone.now())

@@ -49,11 +49,11 @@ def test_tokens_have_names_and_are_listed_without_the_token(people: None) -> Non
     make_token("charlie", name="hers")
     response = client_with(made[0]).get(TOKENS)
     rows = response.json()["results"]
-    assert [(row["id"], row["name"], row["expiry"]) for row in rows] == [
-        (token["id"], token["name"], token["expiry"]) for token in reversed(made)
+    assert [(row["id"], row["name"], row["expires_at"]) for row in rows] == [
+        (token["id"], token["name"], token["expires_at"]) for token in reversed(made)
     ]
     assert [row["name"] for row in rows] == ["", "prometheus"]
-    assert set(rows[0]) == {"id", "name", "created", "expiry", "last_used", "scope", "namespaces", "clusters"}
+    assert set(rows[0]) == {"id", "name", "created_at", "expires_at", "last_used_at", "scope", "namespaces", "clusters"}
     for token, row in zip(made, AuthToken.objects.filter(user__username="bob").order_by("created"), strict=True):
         for secret in (token["token"], row.token_key, row.digest):
             assert secret not in response.content.decode()
@@ -125,12 +125,12 @@ def test_the_last_use_of_a_token_is_known_to_the_minute(people: None) -> None:
     """Nobody could tell which token is still in use."""
     used, unused = make_token("bob"), make_token("bob")
     client = client_with(used)
-    noted = {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]}
+    noted = {row["id"]: row["last_used_at"] for row in client.get(TOKENS).json()["results"]}
     assert noted[unused["id"]] is None
     assert abs(datetime.fromisoformat(noted[used["id"]]) - timezone.now()) < timedelta(minutes=1)
-    assert {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]} == noted
+    assert {row["id"]: row["last_used_at"] for row in client.get(TOKENS).json()["results"]} == noted
     TokenDetails.objects.filter(id=used["id"]).update(last_used=timezone.now() - timedelta(seconds=61))
-    later = {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]}
+    later = {row["id"]: row["last_used_at"] for row in client.get(TOKENS).json()["results"]}
     assert later[used["id"]] > noted[used["id"]]
 
 

@@ -175,7 +175,7 @@ def test_reports_are_counted_grouped_and_downloaded(page: Page, log_in: Callable
     page.goto("/reports")
     main = page.get_by_role("main")
     expect(main.get_by_role("tab", name="Waits and throughput")).to_have_attribute("aria-selected", "true")
-    expect(main.get_by_role("link", name="Download CSV")).to_have_attribute("href", re.compile("output=csv"))
+    expect(main.get_by_role("link", name="Download CSV")).to_have_attribute("href", re.compile("format=csv"))
     for tab in ("Use and cost", "Idle devices", "Preemptions"):
         main.get_by_role("tab", name=tab).click()
         expect(main.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")

@@ -184,7 +184,7 @@ def _report(
     """Write a report of what was: waits, usage and its price, idle devices, preemptions."""
     given = {key: value for key, value in {"by": by, "since": since, "until": until}.items() if value}
     if output is ReportForm.CSV:
-        given["output"] = "csv"
+        given["format"] = "csv"
     with client() as asked:
         text = asked.send(Call("GET", calls.path("reports", kind), lambda found: found.text, given))
     write_now(text if output is ReportForm.CSV else json.dumps(json.loads(text), indent=4, ensure_ascii=False) + "\n")

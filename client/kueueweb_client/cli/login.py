@@ -118,9 +118,9 @@ def list_tokens() -> None:
                 row["id"],
                 row["name"] or "-",
                 row["scope"],
-                row["created"],
-                row["expiry"] or "never",
-                row["last_used"] or "never",
+                row["created_at"],
+                row["expires_at"] or "never",
+                row["last_used_at"] or "never",
             ]
             for row in rows
         ],

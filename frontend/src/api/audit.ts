@@ -47,5 +47,5 @@ export function markedEditsQuery(cluster: string, range: TimeRange) {
 
 /** The address of the same as a file. */
 export function auditExport(cluster: string, filters: AuditFilters, format: "csv" | "jsonl"): string {
-  return `${basePath}/api/v1/audit/export/?${new URLSearchParams({ cluster, ...withBounds(filters, Date.now()), as: format })}`;
+  return `${basePath}/api/v1/audit/export/?${new URLSearchParams({ cluster, ...withBounds(filters, Date.now()), format })}`;
 }

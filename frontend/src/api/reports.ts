@@ -40,7 +40,7 @@ export function reportQuery(cluster: string, selection: ReportSelection) {
 /** Where the report can be downloaded as CSV. */
 export function reportCsvUrl(cluster: string, selection: ReportSelection): string {
   const { by = [], ...query } = queryOf(cluster, selection);
-  const search = new URLSearchParams({ ...query, output: "csv" });
+  const search = new URLSearchParams({ ...query, format: "csv" });
   for (const name of by) search.append("by", name);
   return `${basePath}/api/v1/reports/${selection.kind}/?${search}`;
 }

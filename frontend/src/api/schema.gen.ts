@@ -4537,7 +4537,7 @@ export interface components {
              * Format: date-time
              * @description When the token expires; null: it does not expire.
              */
-            expiry: string | null;
+            expires_at: string | null;
             scope: components["schemas"]["ScopeEnum"];
             namespaces: string[];
             clusters: string[];
@@ -6820,12 +6820,12 @@ export interface components {
             id: string;
             name: string;
             /** Format: date-time */
-            created: string;
+            created_at: string;
             /**
              * Format: date-time
              * @description When the token expires; null: it does not expire.
              */
-            expiry: string | null;
+            expires_at: string | null;
             scope: components["schemas"]["ScopeEnum"];
             namespaces: string[];
             clusters: string[];
@@ -6833,7 +6833,7 @@ export interface components {
              * Format: date-time
              * @description To the minute; null: never used.
              */
-            last_used: string | null;
+            last_used_at: string | null;
         };
         /** @description A user name, a password and the purpose of the token. */
         TokenCredentialsRequest: {
@@ -8594,10 +8594,10 @@ export interface operations {
         parameters: {
             query?: {
                 address?: string;
-                /** @description JSON lines (the default) or CSV. */
-                as?: "csv" | "jsonl";
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
+                /** @description JSON lines (the default) or CSV. */
+                format?: "csv" | "jsonl";
                 /** @description Ignores case. */
                 kind?: string;
                 name?: string;
@@ -13165,6 +13165,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description By default as Accept says, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -13180,7 +13181,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/yaml": string;
                     /**
                      * @example {
                      *       "apiVersion": "v1",
@@ -13325,6 +13325,7 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                    "application/yaml": string;
                 };
             };
             400: components["responses"]["Error400Yaml"];
@@ -13340,6 +13341,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description By default as Accept says, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -13357,7 +13359,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/yaml": string;
                     /**
                      * @example {
                      *       "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -13439,6 +13440,7 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                    "application/yaml": string;
                 };
             };
             400: components["responses"]["Error400Yaml"];
@@ -13456,7 +13458,6 @@ export interface operations {
                 cluster?: string;
                 /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
-                format?: "json" | "yaml";
             };
             header?: {
                 /** @description For configuration objects: the ETag or the resourceVersion in quotes, as it was read; 412 if the object has changed. */
@@ -13505,6 +13506,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description By default as Accept says, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -13521,7 +13523,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/yaml": string;
                     /**
                      * @example {
                      *       "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -13660,6 +13661,7 @@ export interface operations {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                    "application/yaml": string;
                 };
             };
             400: components["responses"]["Error400Yaml"];
@@ -13677,7 +13679,6 @@ export interface operations {
                 cluster?: string;
                 /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
-                format?: "json" | "yaml";
             };
             header?: {
                 /** @description For configuration objects: the ETag or the resourceVersion in quotes, as it was read; 412 if the object has changed. */
@@ -16859,7 +16860,7 @@ export interface operations {
                 by?: ("cluster" | "cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
-                output?: "csv" | "json";
+                format?: "csv" | "json";
                 /** @description 30 days ago by default. */
                 since?: string;
                 /** @description Now by default. */

@@ -21,7 +21,7 @@ def test_everybody_with_a_role_has_reports(kind: str, who: str, request: pytest.
     answer = client.get(f"/api/v1/reports/{kind}/")
     assert answer.status_code == 200
     assert answer.json()["rows"] == []
-    text = client.get(f"/api/v1/reports/{kind}/", {"output": "csv"})
+    text = client.get(f"/api/v1/reports/{kind}/", {"format": "csv"})
     assert text.headers["Content-Type"].startswith("text/csv")
     assert f'filename="{kind}-' in text.headers["Content-Disposition"]
     assert text.content.decode().count("\r\n") == 1
@@ -42,7 +42,7 @@ def test_not_for_those_without_a_role(nobody: SchemaClient, cluster: Cluster) ->
         ("idle", {"by": "user"}, 400, "supported values are none"),
         ("waits", {"since": "2100-01-01T00:00:00Z"}, 400, "is not before"),
         ("waits", {"since": "2001-01-01T00:00:00Z"}, 400, "more than 400 days"),
-        ("waits", {"output": "pdf"}, 400, "pdf"),
+        ("waits", {"format": "pdf"}, 400, "pdf"),
     ],
 )
 def test_what_is_refused_is_named(

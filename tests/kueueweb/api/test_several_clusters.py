@@ -230,7 +230,7 @@ def test_the_audit_is_of_the_clusters_whose_auditor_reads_it(two: tuple[Cluster,
     assert partly.get("/api/v1/audit/?cluster=east,west").status_code == 403
     assert bound("tina", (Role.VIEWER, "", "east")).get("/api/v1/audit/?cluster=*").status_code == 403
 
-    export: Any = alice.get("/api/v1/audit/export/?cluster=*&as=csv&kind=workload")
+    export: Any = alice.get("/api/v1/audit/export/?cluster=*&format=csv&kind=workload")
     assert export["Content-Disposition"] == 'attachment; filename="audit.csv"'
     lines = csv.DictReader(b"".join(export.streaming_content).decode().splitlines())
     assert {line["cluster"] for line in lines if int(line["id"]) > newest} == {"east", "west", ""}
@@ -263,7 +263,7 @@ def test_a_report_is_of_what_the_reader_sees_in_each_cluster(two: tuple[Cluster,
     assert first == "cluster"
     alone = mixed.get(address, {"cluster": "east", **since}).json()
     assert [column["name"] for column in alone["columns"]] == others
-    written = mixed.get(address, {"cluster": "*", **since, "by": ["cluster"], "output": "csv"}).content.decode()
+    written = mixed.get(address, {"cluster": "*", **since, "by": ["cluster"], "format": "csv"}).content.decode()
     assert [line.split(",")[:2] for line in written.split()] == [
         ["cluster", "preemptions"], ["east", "2"], ["west", "1"],
     ]  # fmt: skip

@@ -104,8 +104,8 @@ function Tokens({ name }: { name: string }) {
 }
 
 function tokenWords(token: UserToken): string {
-  const used = day(token.last_used) ?? t`never`;
-  const ends = day(token.expiry) ?? t`until revoked`;
+  const used = day(token.last_used_at) ?? t`never`;
+  const ends = day(token.expires_at) ?? t`until revoked`;
   return t`${token.name || token.id}: ${token.scope}, last used: ${used}, expires: ${ends}`;
 }
 
