@@ -8209,14 +8209,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
+                     *           "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:13.484661Z",
+                     *           "created_at": "2026-11-27T18:01:32.602891Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8261,12 +8261,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
+                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.484661Z",
+                     *       "created_at": "2026-11-27T18:01:32.602891Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8322,12 +8322,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
+                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.484661Z",
+                     *       "created_at": "2026-11-27T18:01:32.602891Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8392,15 +8392,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
+                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T14:31:13.484661Z",
-                     *       "deletion_requested_at": "2026-11-27T14:31:19.611419Z",
+                     *       "created_at": "2026-11-27T18:01:32.602891Z",
+                     *       "deletion_requested_at": "2026-11-27T18:02:12.455846Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8469,14 +8469,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "06376b94-ee19-47eb-bfdb-57a853e2ba87",
+                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:13.484661Z",
+                     *       "created_at": "2026-11-27T18:01:32.602891Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8551,7 +8551,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 104,
-                     *           "at": "2026-11-27T14:31:18.146747Z",
+                     *           "at": "2026-11-27T18:02:01.120126Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8570,7 +8570,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T14:31:18.139809+00:00"
+                     *             "deletion_requested_at": "2026-11-27T18:02:01.053192+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -8671,9 +8671,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "WFVZ-KKFW",
+                     *       "user_code": "PNMQ-MRHR",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=WFVZ-KKFW",
+                     *       "verification_uri_complete": "http://testserver/device?code=PNMQ-MRHR",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8711,7 +8711,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "WFVZ-KKFW",
+                     *       "user_code": "PNMQ-MRHR",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8796,10 +8796,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "a09b272a-fe05-4928-94a0-4b0a79d9a27a",
+                     *       "id": "cdd8cf4d-eec8-4d78-9bc8-e19a66429526",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T14:31:14.613320Z",
+                     *       "expires_at": "2027-02-25T18:01:37.708602Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -8950,10 +8950,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "654437eb-d05c-47bb-8651-4caef112a63d",
+                     *       "id": "fa91ae3f-ba7c-4622-bd3b-0e8bed766aef",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2026-12-27T14:31:14.169746Z",
+                     *       "expires_at": "2026-12-27T18:01:36.215570Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9053,10 +9053,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "e54c144a-508c-400e-b9c2-c0eb7a9117d0",
+                     *       "id": "90416948-fa56-4cec-9031-797d5a7d0519",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T14:31:14.520634Z",
+                     *       "expires_at": "2027-02-25T18:01:36.660789Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9176,7 +9176,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 0.896971
+                     *             "lag_seconds": 6.424739
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9235,12 +9235,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *           "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T14:31:13.519049Z",
+                     *           "created_at": "2026-11-27T18:01:32.796588Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9325,7 +9325,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T14:31:15.952938Z"
+                     *               "last_transition_time": "2026-11-27T18:01:47.181123Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9415,12 +9415,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T14:31:13.519049Z",
+                     *       "created_at": "2026-11-27T18:01:32.796588Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9505,7 +9505,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
+                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9653,12 +9653,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T14:31:13.519049Z",
+                     *       "created_at": "2026-11-27T18:01:32.796588Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9743,7 +9743,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T14:31:13.533067Z"
+                     *           "last_transition_time": "2026-11-27T18:01:32.851587Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9853,13 +9853,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T14:31:13.519049Z",
-                     *       "deletion_requested_at": "2026-11-27T14:31:19.343725Z",
+                     *       "created_at": "2026-11-27T18:01:32.796588Z",
+                     *       "deletion_requested_at": "2026-11-27T18:02:10.759748Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -9943,7 +9943,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
+                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10056,12 +10056,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T14:31:13.519049Z",
+                     *       "created_at": "2026-11-27T18:01:32.796588Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10146,7 +10146,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T14:31:15.952938Z"
+                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10395,7 +10395,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T14:31:11.236336Z"
+                     *           "created_at": "2026-11-27T18:01:17.596682Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10445,7 +10445,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T14:31:11.236336Z"
+                     *       "created_at": "2026-11-27T18:01:17.596682Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10506,7 +10506,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T14:31:11.236336Z"
+                     *       "created_at": "2026-11-27T18:01:17.596682Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10553,12 +10553,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "989be901-254a-4512-be83-e12746932681",
+                     *           "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T14:31:13.435528Z",
+                     *           "created_at": "2026-11-27T18:01:32.215254Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10647,12 +10647,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "989be901-254a-4512-be83-e12746932681",
+                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T14:31:13.435528Z",
+                     *       "created_at": "2026-11-27T18:01:32.215254Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10786,12 +10786,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "989be901-254a-4512-be83-e12746932681",
+                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T14:31:13.435528Z",
+                     *       "created_at": "2026-11-27T18:01:32.215254Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10958,12 +10958,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "989be901-254a-4512-be83-e12746932681",
+                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T14:31:13.435528Z",
+                     *       "created_at": "2026-11-27T18:01:32.215254Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11194,7 +11194,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T14:31:17.386455Z",
+                     *       "time": "2026-11-27T18:01:59.053421Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11345,13 +11345,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-27T14:31:18.079824Z",
+                     *           "decided_at": "2026-11-27T18:02:00.461286Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
+                     *           "workload_uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11387,7 +11387,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.024
+                     *             "waited_seconds": 0.164
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11441,7 +11441,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-1a028",
+                     *           "workload": "ai-research/job-train-4c172",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11452,7 +11452,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T14:31:17.358284Z",
+                     *           "created_at": "2026-11-27T18:01:55.497620Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11775,21 +11775,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T14:31:11.310315Z",
-                     *         "renewed_at": "2026-11-27T14:31:17.386455Z"
+                     *         "acquired_at": "2026-11-27T18:01:19.575288Z",
+                     *         "renewed_at": "2026-11-27T18:01:59.053421Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0023535950003861217,
-                     *         "p90_seconds": 0.003197150499545387,
-                     *         "longest_seconds": 0.0038135020004119724,
+                     *         "p50_seconds": 0.022379742498742417,
+                     *         "p90_seconds": 0.02836128600029042,
+                     *         "longest_seconds": 0.030283004001830705,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T14:31:18.079824Z",
-                     *           "duration_seconds": 0.0019481780000205617,
+                     *           "started_at": "2026-11-27T18:02:00.461286Z",
+                     *           "duration_seconds": 0.022403481998480856,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -11799,11 +11799,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T14:31:18.145277Z"
+                     *         "oldest_at": "2026-11-27T18:02:01.100480Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T14:31:17.358284Z",
+                     *         "oldest_at": "2026-11-27T18:01:55.497620Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12061,251 +12061,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T13:31:15Z",
-                     *       "until": "2026-11-27T14:31:30Z",
+                     *       "since": "2026-11-27T17:02:00Z",
+                     *       "until": "2026-11-27T18:02:15Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795786275,
-                     *         1795786290,
-                     *         1795786305,
-                     *         1795786320,
-                     *         1795786335,
-                     *         1795786350,
-                     *         1795786365,
-                     *         1795786380,
-                     *         1795786395,
-                     *         1795786410,
-                     *         1795786425,
-                     *         1795786440,
-                     *         1795786455,
-                     *         1795786470,
-                     *         1795786485,
-                     *         1795786500,
-                     *         1795786515,
-                     *         1795786530,
-                     *         1795786545,
-                     *         1795786560,
-                     *         1795786575,
-                     *         1795786590,
-                     *         1795786605,
-                     *         1795786620,
-                     *         1795786635,
-                     *         1795786650,
-                     *         1795786665,
-                     *         1795786680,
-                     *         1795786695,
-                     *         1795786710,
-                     *         1795786725,
-                     *         1795786740,
-                     *         1795786755,
-                     *         1795786770,
-                     *         1795786785,
-                     *         1795786800,
-                     *         1795786815,
-                     *         1795786830,
-                     *         1795786845,
-                     *         1795786860,
-                     *         1795786875,
-                     *         1795786890,
-                     *         1795786905,
-                     *         1795786920,
-                     *         1795786935,
-                     *         1795786950,
-                     *         1795786965,
-                     *         1795786980,
-                     *         1795786995,
-                     *         1795787010,
-                     *         1795787025,
-                     *         1795787040,
-                     *         1795787055,
-                     *         1795787070,
-                     *         1795787085,
-                     *         1795787100,
-                     *         1795787115,
-                     *         1795787130,
-                     *         1795787145,
-                     *         1795787160,
-                     *         1795787175,
-                     *         1795787190,
-                     *         1795787205,
-                     *         1795787220,
-                     *         1795787235,
-                     *         1795787250,
-                     *         1795787265,
-                     *         1795787280,
-                     *         1795787295,
-                     *         1795787310,
-                     *         1795787325,
-                     *         1795787340,
-                     *         1795787355,
-                     *         1795787370,
-                     *         1795787385,
-                     *         1795787400,
-                     *         1795787415,
-                     *         1795787430,
-                     *         1795787445,
-                     *         1795787460,
-                     *         1795787475,
-                     *         1795787490,
-                     *         1795787505,
-                     *         1795787520,
-                     *         1795787535,
-                     *         1795787550,
-                     *         1795787565,
-                     *         1795787580,
-                     *         1795787595,
-                     *         1795787610,
-                     *         1795787625,
-                     *         1795787640,
-                     *         1795787655,
-                     *         1795787670,
-                     *         1795787685,
-                     *         1795787700,
-                     *         1795787715,
-                     *         1795787730,
-                     *         1795787745,
-                     *         1795787760,
-                     *         1795787775,
-                     *         1795787790,
-                     *         1795787805,
-                     *         1795787820,
-                     *         1795787835,
-                     *         1795787850,
-                     *         1795787865,
-                     *         1795787880,
-                     *         1795787895,
-                     *         1795787910,
-                     *         1795787925,
-                     *         1795787940,
-                     *         1795787955,
-                     *         1795787970,
-                     *         1795787985,
-                     *         1795788000,
-                     *         1795788015,
-                     *         1795788030,
-                     *         1795788045,
-                     *         1795788060,
-                     *         1795788075,
-                     *         1795788090,
-                     *         1795788105,
-                     *         1795788120,
-                     *         1795788135,
-                     *         1795788150,
-                     *         1795788165,
-                     *         1795788180,
-                     *         1795788195,
-                     *         1795788210,
-                     *         1795788225,
-                     *         1795788240,
-                     *         1795788255,
-                     *         1795788270,
-                     *         1795788285,
-                     *         1795788300,
-                     *         1795788315,
-                     *         1795788330,
-                     *         1795788345,
-                     *         1795788360,
-                     *         1795788375,
-                     *         1795788390,
-                     *         1795788405,
-                     *         1795788420,
-                     *         1795788435,
-                     *         1795788450,
-                     *         1795788465,
-                     *         1795788480,
-                     *         1795788495,
-                     *         1795788510,
-                     *         1795788525,
-                     *         1795788540,
-                     *         1795788555,
-                     *         1795788570,
-                     *         1795788585,
-                     *         1795788600,
-                     *         1795788615,
-                     *         1795788630,
-                     *         1795788645,
-                     *         1795788660,
-                     *         1795788675,
-                     *         1795788690,
-                     *         1795788705,
-                     *         1795788720,
-                     *         1795788735,
-                     *         1795788750,
-                     *         1795788765,
-                     *         1795788780,
-                     *         1795788795,
-                     *         1795788810,
-                     *         1795788825,
-                     *         1795788840,
-                     *         1795788855,
-                     *         1795788870,
-                     *         1795788885,
-                     *         1795788900,
-                     *         1795788915,
-                     *         1795788930,
-                     *         1795788945,
-                     *         1795788960,
-                     *         1795788975,
-                     *         1795788990,
-                     *         1795789005,
-                     *         1795789020,
-                     *         1795789035,
-                     *         1795789050,
-                     *         1795789065,
-                     *         1795789080,
-                     *         1795789095,
-                     *         1795789110,
-                     *         1795789125,
-                     *         1795789140,
-                     *         1795789155,
-                     *         1795789170,
-                     *         1795789185,
-                     *         1795789200,
-                     *         1795789215,
-                     *         1795789230,
-                     *         1795789245,
-                     *         1795789260,
-                     *         1795789275,
-                     *         1795789290,
-                     *         1795789305,
-                     *         1795789320,
-                     *         1795789335,
-                     *         1795789350,
-                     *         1795789365,
-                     *         1795789380,
-                     *         1795789395,
-                     *         1795789410,
-                     *         1795789425,
-                     *         1795789440,
-                     *         1795789455,
-                     *         1795789470,
-                     *         1795789485,
-                     *         1795789500,
-                     *         1795789515,
-                     *         1795789530,
-                     *         1795789545,
-                     *         1795789560,
-                     *         1795789575,
-                     *         1795789590,
-                     *         1795789605,
-                     *         1795789620,
-                     *         1795789635,
-                     *         1795789650,
-                     *         1795789665,
-                     *         1795789680,
-                     *         1795789695,
-                     *         1795789710,
-                     *         1795789725,
-                     *         1795789740,
-                     *         1795789755,
-                     *         1795789770,
-                     *         1795789785,
-                     *         1795789800,
-                     *         1795789815,
-                     *         1795789830,
-                     *         1795789845,
-                     *         1795789860,
-                     *         1795789875
+                     *         1795798920,
+                     *         1795798935,
+                     *         1795798950,
+                     *         1795798965,
+                     *         1795798980,
+                     *         1795798995,
+                     *         1795799010,
+                     *         1795799025,
+                     *         1795799040,
+                     *         1795799055,
+                     *         1795799070,
+                     *         1795799085,
+                     *         1795799100,
+                     *         1795799115,
+                     *         1795799130,
+                     *         1795799145,
+                     *         1795799160,
+                     *         1795799175,
+                     *         1795799190,
+                     *         1795799205,
+                     *         1795799220,
+                     *         1795799235,
+                     *         1795799250,
+                     *         1795799265,
+                     *         1795799280,
+                     *         1795799295,
+                     *         1795799310,
+                     *         1795799325,
+                     *         1795799340,
+                     *         1795799355,
+                     *         1795799370,
+                     *         1795799385,
+                     *         1795799400,
+                     *         1795799415,
+                     *         1795799430,
+                     *         1795799445,
+                     *         1795799460,
+                     *         1795799475,
+                     *         1795799490,
+                     *         1795799505,
+                     *         1795799520,
+                     *         1795799535,
+                     *         1795799550,
+                     *         1795799565,
+                     *         1795799580,
+                     *         1795799595,
+                     *         1795799610,
+                     *         1795799625,
+                     *         1795799640,
+                     *         1795799655,
+                     *         1795799670,
+                     *         1795799685,
+                     *         1795799700,
+                     *         1795799715,
+                     *         1795799730,
+                     *         1795799745,
+                     *         1795799760,
+                     *         1795799775,
+                     *         1795799790,
+                     *         1795799805,
+                     *         1795799820,
+                     *         1795799835,
+                     *         1795799850,
+                     *         1795799865,
+                     *         1795799880,
+                     *         1795799895,
+                     *         1795799910,
+                     *         1795799925,
+                     *         1795799940,
+                     *         1795799955,
+                     *         1795799970,
+                     *         1795799985,
+                     *         1795800000,
+                     *         1795800015,
+                     *         1795800030,
+                     *         1795800045,
+                     *         1795800060,
+                     *         1795800075,
+                     *         1795800090,
+                     *         1795800105,
+                     *         1795800120,
+                     *         1795800135,
+                     *         1795800150,
+                     *         1795800165,
+                     *         1795800180,
+                     *         1795800195,
+                     *         1795800210,
+                     *         1795800225,
+                     *         1795800240,
+                     *         1795800255,
+                     *         1795800270,
+                     *         1795800285,
+                     *         1795800300,
+                     *         1795800315,
+                     *         1795800330,
+                     *         1795800345,
+                     *         1795800360,
+                     *         1795800375,
+                     *         1795800390,
+                     *         1795800405,
+                     *         1795800420,
+                     *         1795800435,
+                     *         1795800450,
+                     *         1795800465,
+                     *         1795800480,
+                     *         1795800495,
+                     *         1795800510,
+                     *         1795800525,
+                     *         1795800540,
+                     *         1795800555,
+                     *         1795800570,
+                     *         1795800585,
+                     *         1795800600,
+                     *         1795800615,
+                     *         1795800630,
+                     *         1795800645,
+                     *         1795800660,
+                     *         1795800675,
+                     *         1795800690,
+                     *         1795800705,
+                     *         1795800720,
+                     *         1795800735,
+                     *         1795800750,
+                     *         1795800765,
+                     *         1795800780,
+                     *         1795800795,
+                     *         1795800810,
+                     *         1795800825,
+                     *         1795800840,
+                     *         1795800855,
+                     *         1795800870,
+                     *         1795800885,
+                     *         1795800900,
+                     *         1795800915,
+                     *         1795800930,
+                     *         1795800945,
+                     *         1795800960,
+                     *         1795800975,
+                     *         1795800990,
+                     *         1795801005,
+                     *         1795801020,
+                     *         1795801035,
+                     *         1795801050,
+                     *         1795801065,
+                     *         1795801080,
+                     *         1795801095,
+                     *         1795801110,
+                     *         1795801125,
+                     *         1795801140,
+                     *         1795801155,
+                     *         1795801170,
+                     *         1795801185,
+                     *         1795801200,
+                     *         1795801215,
+                     *         1795801230,
+                     *         1795801245,
+                     *         1795801260,
+                     *         1795801275,
+                     *         1795801290,
+                     *         1795801305,
+                     *         1795801320,
+                     *         1795801335,
+                     *         1795801350,
+                     *         1795801365,
+                     *         1795801380,
+                     *         1795801395,
+                     *         1795801410,
+                     *         1795801425,
+                     *         1795801440,
+                     *         1795801455,
+                     *         1795801470,
+                     *         1795801485,
+                     *         1795801500,
+                     *         1795801515,
+                     *         1795801530,
+                     *         1795801545,
+                     *         1795801560,
+                     *         1795801575,
+                     *         1795801590,
+                     *         1795801605,
+                     *         1795801620,
+                     *         1795801635,
+                     *         1795801650,
+                     *         1795801665,
+                     *         1795801680,
+                     *         1795801695,
+                     *         1795801710,
+                     *         1795801725,
+                     *         1795801740,
+                     *         1795801755,
+                     *         1795801770,
+                     *         1795801785,
+                     *         1795801800,
+                     *         1795801815,
+                     *         1795801830,
+                     *         1795801845,
+                     *         1795801860,
+                     *         1795801875,
+                     *         1795801890,
+                     *         1795801905,
+                     *         1795801920,
+                     *         1795801935,
+                     *         1795801950,
+                     *         1795801965,
+                     *         1795801980,
+                     *         1795801995,
+                     *         1795802010,
+                     *         1795802025,
+                     *         1795802040,
+                     *         1795802055,
+                     *         1795802070,
+                     *         1795802085,
+                     *         1795802100,
+                     *         1795802115,
+                     *         1795802130,
+                     *         1795802145,
+                     *         1795802160,
+                     *         1795802175,
+                     *         1795802190,
+                     *         1795802205,
+                     *         1795802220,
+                     *         1795802235,
+                     *         1795802250,
+                     *         1795802265,
+                     *         1795802280,
+                     *         1795802295,
+                     *         1795802310,
+                     *         1795802325,
+                     *         1795802340,
+                     *         1795802355,
+                     *         1795802370,
+                     *         1795802385,
+                     *         1795802400,
+                     *         1795802415,
+                     *         1795802430,
+                     *         1795802445,
+                     *         1795802460,
+                     *         1795802475,
+                     *         1795802490,
+                     *         1795802505,
+                     *         1795802520
                      *       ],
                      *       "series": []
                      *     }
@@ -12351,14 +12351,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
+                     *           "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:15.581918Z",
+                     *           "created_at": "2026-11-27T18:01:44.836361Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12416,12 +12416,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
+                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.581918Z",
+                     *       "created_at": "2026-11-27T18:01:44.836361Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12500,12 +12500,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
+                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.581918Z",
+                     *       "created_at": "2026-11-27T18:01:44.836361Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12644,14 +12644,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "99f860ab-e9c6-45eb-b8d5-0ccaaa1c528d",
+                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:15.581918Z",
+                     *       "created_at": "2026-11-27T18:01:44.836361Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12719,12 +12719,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
+                     *           "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T14:31:13.594830Z",
+                     *           "created_at": "2026-11-27T18:01:33.174780Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12739,7 +12739,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T14:31:13.605584Z"
+                     *               "last_transition_time": "2026-11-27T18:01:33.248045Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -12809,12 +12809,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
+                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.594830Z",
+                     *       "created_at": "2026-11-27T18:01:33.174780Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12829,7 +12829,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
+                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -12885,12 +12885,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
+                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.594830Z",
+                     *       "created_at": "2026-11-27T18:01:33.174780Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12905,7 +12905,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
+                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13029,12 +13029,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
+                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.594830Z",
+                     *       "created_at": "2026-11-27T18:01:33.174780Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13049,7 +13049,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T14:31:13.605584Z"
+                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13191,10 +13191,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *             "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T14:31:13Z"
+                     *             "creationTimestamp": "2026-11-27T18:01:32Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13257,7 +13257,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T14:31:15Z"
+                     *                 "lastTransitionTime": "2026-11-27T18:01:47Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13366,10 +13366,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "53890395-8a1c-44f8-84f0-27d2955ecff9",
+                     *         "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T14:31:13Z"
+                     *         "creationTimestamp": "2026-11-27T18:01:33Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13382,7 +13382,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T14:31:13Z"
+                     *             "lastTransitionTime": "2026-11-27T18:01:33Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13529,10 +13529,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "ffa589fe-6738-41e8-9962-a45e5c081ac5",
+                     *         "uid": "debe6d66-ea61-4304-9808-a847e541290c",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T14:31:13Z"
+                     *         "creationTimestamp": "2026-11-27T18:01:32Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13595,7 +13595,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T14:31:15Z"
+                     *             "lastTransitionTime": "2026-11-27T18:01:47Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13749,14 +13749,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
+                     *           "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:15.130265Z",
+                     *           "created_at": "2026-11-27T18:01:41.428960Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -13801,12 +13801,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
+                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.130265Z",
+                     *       "created_at": "2026-11-27T18:01:41.428960Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13862,12 +13862,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
+                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.130265Z",
+                     *       "created_at": "2026-11-27T18:01:41.428960Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13992,14 +13992,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e1b13d0d-1cb0-4a34-8331-e8b47fc5740c",
+                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:15.130265Z",
+                     *       "created_at": "2026-11-27T18:01:41.428960Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14051,12 +14051,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c02046f1-6e85-472e-be75-895596f296a3",
+                     *           "uid": "d00713d6-4002-4812-ad45-de968976da1f",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:15.277445Z",
+                     *           "created_at": "2026-11-27T18:01:42.612059Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14103,12 +14103,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
+                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.277445Z",
+                     *       "created_at": "2026-11-27T18:01:42.612059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14167,12 +14167,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
+                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.277445Z",
+                     *       "created_at": "2026-11-27T18:01:42.612059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14299,12 +14299,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c02046f1-6e85-472e-be75-895596f296a3",
+                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:15.277445Z",
+                     *       "created_at": "2026-11-27T18:01:42.612059Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14358,7 +14358,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
+                     *           "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14367,7 +14367,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:12.543105Z",
+                     *           "created_at": "2026-11-27T18:01:24.463209Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14409,7 +14409,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
+                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14417,7 +14417,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:12.543105Z",
+                     *       "created_at": "2026-11-27T18:01:24.463209Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14472,7 +14472,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
+                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14480,7 +14480,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:12.543105Z",
+                     *       "created_at": "2026-11-27T18:01:24.463209Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14602,7 +14602,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b3c75aa-82df-4787-aabd-6718e78bc1da",
+                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14611,7 +14611,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:12.543105Z",
+                     *       "created_at": "2026-11-27T18:01:24.463209Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14675,7 +14675,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T14:31:11.244877Z",
+                     *           "updated_at": "2026-11-27T18:01:18.987368Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14746,7 +14746,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T14:31:11.244877Z",
+                     *       "updated_at": "2026-11-27T18:01:18.987368Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -14896,7 +14896,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-1a028",
+                     *               "workload": "ai-research/job-train-4c172",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -14935,7 +14935,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-1a028",
+                     *               "workload": "ai-research/job-train-4c172",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15117,7 +15117,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T14:31:11.244877Z",
+                     *       "updated_at": "2026-11-27T18:01:18.987368Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15477,7 +15477,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T14:31:16.866217Z"
+                     *           "created_at": "2026-11-27T18:01:52.976047Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15538,7 +15538,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T14:31:16.866217Z"
+                     *       "created_at": "2026-11-27T18:01:52.976047Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15633,7 +15633,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T14:31:16.866217Z"
+                     *       "created_at": "2026-11-27T18:01:52.976047Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15843,7 +15843,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T14:31:17.386455Z"
+                     *           "heartbeat_at": "2026-11-27T18:01:59.053421Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -15872,7 +15872,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T14:31:17.438074Z"
+                     *             "last_seen_at": "2026-11-27T18:01:56.045280Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -15977,7 +15977,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-3626b",
+                     *           "name": "job-train-d0268",
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -16219,12 +16219,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
+                     *           "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:14.826495Z",
+                     *           "created_at": "2026-11-27T18:01:39.210604Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16270,12 +16270,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
+                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.826495Z",
+                     *       "created_at": "2026-11-27T18:01:39.210604Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16333,12 +16333,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
+                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.826495Z",
+                     *       "created_at": "2026-11-27T18:01:39.210604Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16462,12 +16462,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa3c042c-1ca7-44ed-9e78-0f937e35e50b",
+                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:14.826495Z",
+                     *       "created_at": "2026-11-27T18:01:39.210604Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16520,14 +16520,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
+                     *           "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:15.424423Z",
+                     *           "created_at": "2026-11-27T18:01:43.748725Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16577,12 +16577,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
+                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.424423Z",
+                     *       "created_at": "2026-11-27T18:01:43.748725Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16646,12 +16646,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
+                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.424423Z",
+                     *       "created_at": "2026-11-27T18:01:43.748725Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16781,14 +16781,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1ed3c9d2-6dbb-430a-932c-0db7c060267c",
+                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:15.424423Z",
+                     *       "created_at": "2026-11-27T18:01:43.748725Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16881,8 +16881,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T14:31:18.899354Z",
-                     *       "until": "2026-11-27T14:31:18.899354Z",
+                     *       "since": "2026-10-28T18:02:07.242352Z",
+                     *       "until": "2026-11-27T18:02:07.242352Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -16944,28 +16944,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.026,
-                     *           0.109,
-                     *           0.149,
+                     *           0.164,
+                     *           0.585,
+                     *           0.794,
                      *           1,
                      *           0,
-                     *           0.224,
+                     *           1.079,
                      *           0,
                      *           2,
-                     *           0.001
+                     *           0.005
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.026,
-                     *         "wait_p90_seconds": 0.109,
-                     *         "wait_max_seconds": 0.149,
+                     *         "wait_p50_seconds": 0.164,
+                     *         "wait_p90_seconds": 0.585,
+                     *         "wait_max_seconds": 0.794,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.224,
+                     *         "run_mean_seconds": 1.079,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.001
+                     *         "device_hours": 0.005
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17019,14 +17019,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
+                     *           "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:13.390035Z",
+                     *           "created_at": "2026-11-27T18:01:31.859988Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17109,12 +17109,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
+                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.390035Z",
+                     *       "created_at": "2026-11-27T18:01:31.859988Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17210,12 +17210,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
+                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.390035Z",
+                     *       "created_at": "2026-11-27T18:01:31.859988Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17285,15 +17285,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
+                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T14:31:13.390035Z",
-                     *       "deletion_requested_at": "2026-11-27T14:31:19.941905Z",
+                     *       "created_at": "2026-11-27T18:01:31.859988Z",
+                     *       "deletion_requested_at": "2026-11-27T18:02:14.883446Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17400,14 +17400,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "aa470a7a-de87-4835-ba25-b384e4418c6c",
+                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:13.390035Z",
+                     *       "created_at": "2026-11-27T18:01:31.859988Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17499,14 +17499,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
+                     *           "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:15.742609Z",
+                     *           "created_at": "2026-11-27T18:01:46.053064Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17556,12 +17556,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
+                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.742609Z",
+                     *       "created_at": "2026-11-27T18:01:46.053064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17625,12 +17625,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
+                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:15.742609Z",
+                     *       "created_at": "2026-11-27T18:01:46.053064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17761,14 +17761,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10cc964d-39a1-4ea4-b94f-521078860c82",
+                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:15.742609Z",
+                     *       "created_at": "2026-11-27T18:01:46.053064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17824,12 +17824,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "049b1730-2006-4b1d-af65-2695f749d289",
+                     *           "uid": "e1c4d3b4-3a5c-40d7-bfa8-1664645d8aa1",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T14:31:11.293664Z",
+                     *           "created_at": "2026-11-27T18:01:19.505892Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -17943,12 +17943,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4ab65b94-eadb-4661-be92-551a43c20d51",
+                     *       "uid": "1d07bbfd-ec64-4428-8dc3-b664bdfc6efe",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.817774Z",
+                     *       "created_at": "2026-11-27T18:01:34.523840Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18074,12 +18074,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4ab65b94-eadb-4661-be92-551a43c20d51",
+                     *       "uid": "1d07bbfd-ec64-4428-8dc3-b664bdfc6efe",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:13.817774Z",
+                     *       "created_at": "2026-11-27T18:01:34.523840Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18134,14 +18134,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
+                     *           "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:14.980017Z",
+                     *           "created_at": "2026-11-27T18:01:40.316385Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18188,12 +18188,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
+                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.980017Z",
+                     *       "created_at": "2026-11-27T18:01:40.316385Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18254,12 +18254,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
+                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.980017Z",
+                     *       "created_at": "2026-11-27T18:01:40.316385Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18386,14 +18386,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf139fb1-5d4a-4a9c-bd18-7acb6087aab0",
+                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:14.980017Z",
+                     *       "created_at": "2026-11-27T18:01:40.316385Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18453,7 +18453,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T14:31:16.810874Z"
+                     *           "updated_at": "2026-11-27T18:01:52.656920Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18506,7 +18506,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T14:31:16.810874Z"
+                     *       "updated_at": "2026-11-27T18:01:52.656920Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18551,7 +18551,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T14:31:16.810874Z"
+                     *       "updated_at": "2026-11-27T18:01:52.656920Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18638,7 +18638,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T14:31:16.834955Z"
+                     *       "updated_at": "2026-11-27T18:01:52.830720Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18688,8 +18688,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T14:31:18.079824Z",
-                     *           "duration_seconds": 0.0019481780000205617,
+                     *           "started_at": "2026-11-27T18:02:00.461286Z",
+                     *           "duration_seconds": 0.022403481998480856,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -18823,7 +18823,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T14:31:14.003469Z"
+                     *       "created_at": "2026-11-27T18:01:35.411616Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -18898,16 +18898,16 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "2a2302e7-bd7b-477e-9c98-1c5a6aa99342",
+                     *           "id": "e07ad1a7-815b-47b8-b2bb-c526f8bb2941",
                      *           "name": "nightly",
-                     *           "created": "2026-11-27T14:31:14.026891Z",
-                     *           "expiry": "2027-02-25T14:31:14.026487Z",
+                     *           "created_at": "2026-11-27T18:01:35.567543Z",
+                     *           "expires_at": "2027-02-25T18:01:35.565051Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
                      *           ],
                      *           "clusters": [],
-                     *           "last_used": null
+                     *           "last_used_at": null
                      *         }
                      *       ],
                      *       "next": null
@@ -18956,10 +18956,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "2a2302e7-bd7b-477e-9c98-1c5a6aa99342",
+                     *       "id": "e07ad1a7-815b-47b8-b2bb-c526f8bb2941",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expiry": "2027-02-25T14:31:14.026487Z",
+                     *       "expires_at": "2027-02-25T18:01:35.565051Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19087,7 +19087,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T14:31:18.743782Z",
+                     *       "since": "2026-11-26T18:02:06.032492Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19212,9 +19212,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": null,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T14:31:17.454870Z",
-                     *           "started_at": "2026-11-27T14:31:17.460448Z",
-                     *           "ended_at": "2026-11-27T14:31:17.479005Z"
+                     *           "created_at": "2026-11-27T18:01:56.226292Z",
+                     *           "started_at": "2026-11-27T18:01:56.276762Z",
+                     *           "ended_at": "2026-11-27T18:01:56.396463Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19280,7 +19280,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T14:31:17.454870Z",
+                     *       "created_at": "2026-11-27T18:01:56.226292Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "remedies": null
@@ -19334,9 +19334,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T14:31:17.454870Z",
-                     *       "started_at": "2026-11-27T14:31:17.460448Z",
-                     *       "ended_at": "2026-11-27T14:31:17.479005Z",
+                     *       "created_at": "2026-11-27T18:01:56.226292Z",
+                     *       "started_at": "2026-11-27T18:01:56.276762Z",
+                     *       "ended_at": "2026-11-27T18:01:56.396463Z",
                      *       "remedies": {
                      *         "state": "HoldsQuota",
                      *         "trials": 0,
@@ -19420,14 +19420,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
+                     *           "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:14.674007Z",
+                     *           "created_at": "2026-11-27T18:01:38.136319Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19473,12 +19473,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
+                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.674007Z",
+                     *       "created_at": "2026-11-27T18:01:38.136319Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19538,12 +19538,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
+                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:14.674007Z",
+                     *       "created_at": "2026-11-27T18:01:38.136319Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19669,14 +19669,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "92b7c1b4-667b-43cf-a1a3-cd3a8c630d8b",
+                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:14.674007Z",
+                     *       "created_at": "2026-11-27T18:01:38.136319Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19735,7 +19735,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T14:31:11.288073Z"
+                     *           "created_at": "2026-11-27T18:01:19.483249Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19786,7 +19786,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T14:31:13.744344Z"
+                     *       "created_at": "2026-11-27T18:01:34.048973Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19829,7 +19829,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T14:31:13.744344Z"
+                     *       "created_at": "2026-11-27T18:01:34.048973Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19881,7 +19881,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T14:31:13.744344Z"
+                     *       "created_at": "2026-11-27T18:01:34.048973Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -19926,14 +19926,14 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "3a02ef25-1735-43bc-9af3-43205a817432",
+                     *           "id": "9ac79f22-9785-42d3-8575-df57ea2b91ed",
                      *           "name": "laptop",
-                     *           "created": "2026-11-27T14:31:13.924337Z",
-                     *           "expiry": "2027-02-25T14:31:13.923971Z",
+                     *           "created_at": "2026-11-27T18:01:35.106923Z",
+                     *           "expires_at": "2027-02-25T18:01:35.106612Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
-                     *           "last_used": null
+                     *           "last_used_at": null
                      *         }
                      *       ],
                      *       "next": null
@@ -20009,12 +20009,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
+                     *           "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T14:31:13.653253Z",
+                     *           "created_at": "2026-11-27T18:01:33.498310Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20058,12 +20058,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
+                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:13.653253Z",
+                     *       "created_at": "2026-11-27T18:01:33.498310Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20119,12 +20119,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
+                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T14:31:13.653253Z",
+                     *       "created_at": "2026-11-27T18:01:33.498310Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20246,12 +20246,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5c1a300e-86b8-47b0-b7c5-1a2d7316a9a6",
+                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T14:31:13.653253Z",
+                     *       "created_at": "2026-11-27T18:01:33.498310Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20367,7 +20367,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
+                     *           "uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20376,10 +20376,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T14:31:18.055489Z",
+                     *           "created_at": "2026-11-27T18:02:00.297577Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T14:31:18.055489Z",
-                     *           "quota_reserved_at": "2026-11-27T14:31:18.079824Z",
+                     *           "queued_at": "2026-11-27T18:02:00.297577Z",
+                     *           "quota_reserved_at": "2026-11-27T18:02:00.461286Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20493,7 +20493,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
+                     *           "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20546,7 +20546,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
+                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20555,11 +20555,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T14:31:17.247401Z",
+                     *       "created_at": "2026-11-27T18:01:54.858719Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
-                     *       "admitted_at": "2026-11-27T14:31:17.426188Z",
+                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "admitted_at": "2026-11-27T18:01:55.917932Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20574,14 +20574,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T14:31:17.426188Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.917932Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20590,7 +20590,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1087.1087.2168",
+                     *       "resource_version": "1105.1105.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20632,7 +20632,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20703,7 +20703,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "9607fa00-ebdb-4756-84b8-f0c8648d5dc9",
+                     *       "uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -20712,10 +20712,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:18.055489Z",
+                     *       "created_at": "2026-11-27T18:02:00.297577Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T14:31:18.055489Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:18.079824Z",
+                     *       "queued_at": "2026-11-27T18:02:00.297577Z",
+                     *       "quota_reserved_at": "2026-11-27T18:02:00.461286Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20731,14 +20731,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
+                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
+                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20746,8 +20746,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T14:31:19.066240Z",
-                     *       "resource_version": "1115.1107.2214",
+                     *       "deletion_requested_at": "2026-11-27T18:02:08.683904Z",
+                     *       "resource_version": "1136.1126.2252",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -20789,7 +20789,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:18.079824Z"
+                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20873,7 +20873,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
+                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20882,10 +20882,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:17.247401Z",
+                     *       "created_at": "2026-11-27T18:01:54.858719Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20901,14 +20901,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20917,7 +20917,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1086.1084.2168",
+                     *       "resource_version": "1104.1102.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20959,7 +20959,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21025,7 +21025,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
+                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21034,10 +21034,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:17.289628Z",
+                     *       "created_at": "2026-11-27T18:01:55.089144Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21053,14 +21053,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21068,8 +21068,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T14:31:18.004406Z",
-                     *       "resource_version": "1104.1084.2168",
+                     *       "deletion_requested_at": "2026-11-27T18:02:00.031202Z",
+                     *       "resource_version": "1123.1102.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21111,7 +21111,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21185,10 +21185,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-27T14:31:17.426188Z",
+                     *           "at": "2026-11-27T18:01:55.917932Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21296,7 +21296,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
+                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21305,10 +21305,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:17.289628Z",
+                     *       "created_at": "2026-11-27T18:01:55.089144Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21324,14 +21324,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21340,7 +21340,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1097.1084.2168",
+                     *       "resource_version": "1116.1102.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21382,7 +21382,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21599,7 +21599,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
+                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21608,10 +21608,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:17.289628Z",
+                     *       "created_at": "2026-11-27T18:01:55.089144Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21627,14 +21627,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21643,7 +21643,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1092.1084.2168",
+                     *       "resource_version": "1110.1102.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21685,7 +21685,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21751,7 +21751,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "2c0e5801-c92f-4d0e-9ce4-10092b30c06d",
+                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21760,10 +21760,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T14:31:17.289628Z",
+                     *       "created_at": "2026-11-27T18:01:55.089144Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T14:31:17.289628Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
+                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21779,14 +21779,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21795,7 +21795,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1099.1084.2168",
+                     *       "resource_version": "1118.1102.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21837,7 +21837,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21903,7 +21903,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a7988918-aed8-46fa-a282-e6e6b16ce249",
+                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21912,11 +21912,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T14:31:17.247401Z",
+                     *       "created_at": "2026-11-27T18:01:54.858719Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T14:31:17.247401Z",
-                     *       "quota_reserved_at": "2026-11-27T14:31:17.316679Z",
-                     *       "admitted_at": "2026-11-27T14:31:17.426188Z",
+                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
+                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "admitted_at": "2026-11-27T18:01:55.917932Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21931,14 +21931,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T14:31:17.316679Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T14:31:17.426188Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.917932Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21947,7 +21947,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1094.1087.2168",
+                     *       "resource_version": "1112.1105.2204",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21989,7 +21989,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T14:31:17.399286Z"
+                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
                      *         }
                      *       ],
                      *       "devices": [
