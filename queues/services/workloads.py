@@ -367,19 +367,29 @@ def record_finished(
     if not keys:
         return []
     message = message or "The job finished"
+    # Most workloads have no pods left: end these first, and look only at the rest again.
+    finished = _finish(
+        f"(workload.quota_reserved_at IS NULL OR (workload.ending IS NULL AND NOT {_HAS_PODS}))", reason, message, now
+    )
+    with transaction.atomic():
+        ended = _take(cluster, keys, finished, actor, now)
+        rest = list(set(keys).difference(ended))
+        if rest and _take(cluster, rest, _end_later(reason, message, actor), actor, now):
+            request_push(cluster.name)
+    return ended
+
+
+def _end_later(reason: FinishedReason, message: str, actor: str) -> _Transition:
+    """Note how a workload ends once its last pod is gone. A pod that ended since the caller looked changes nothing:
+    `settle_endings` finds the workload."""
     ending = {"reason": reason.value, "message": message, "actor": actor}
-    outlived = _Transition(
-        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL AND {_HAS_PODS}",
+    return _Transition(
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL",
         "ending = %(ending)s::jsonb, push_sequence = push_sequence + 1",
         "Ending",
         f"{message}; quota and devices are released when its pods have ended",
         parameters={"ending": json_text(ending)},
     )
-    with transaction.atomic():
-        if _take(cluster, keys, outlived, actor, now):
-            request_push(cluster.name)
-        finished = _finish("(workload.ending IS NULL OR workload.quota_reserved_at IS NULL)", reason, message, now)
-        return _take(cluster, keys, finished, actor, now)
 
 
 def record_replaced(cluster: Cluster, key: tuple[str, str], reason: FinishedReason, message: str) -> None:

@@ -10,7 +10,7 @@ from django.db import connection
 from accounts.models import Cluster, Namespace
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
-from queues.models import Job, Workload, WorkloadEvent
+from queues.models import Job, Pod, Workload, WorkloadEvent
 from queues.services import workloads
 from queues.services.submission import create_workloads
 from scheduler.models import Change
@@ -178,3 +178,18 @@ def test_deleting_leaves_what_still_holds_a_slice(cluster: Cluster) -> None:
     assert workloads.delete_workloads(cluster, [A], actor="alice") == []
     slice_.delete()
     assert workloads.delete_workloads(cluster, [A], actor="alice") == [A]
+
+
+def test_of_workloads_that_end_together_those_with_a_live_pod_wait_for_it(cluster: Cluster) -> None:
+    admit(A)
+    admit(B)
+    pod = Pod.objects.create(workload=stored(B), pod_set="main", replica=0, namespace="team-a", name="p", uid="u")
+    assert workloads.record_finished(cluster, [B, A], message="over", now=LATER) == [A]
+    assert (stored(A).status, stored(A).ending, events(A)) == ("Finished", None, ["Finished"])
+    assert (stored(B).status, events(B)) == ("Admitted", ["Ending"])
+    assert stored(B).ending == {"reason": "Succeeded", "message": "over", "actor": "watcher"}
+    assert workloads.record_finished(cluster, [A, B], now=LATER) == []
+    assert events(B) == ["Ending"]
+    pod.delete()
+    assert workloads.settle_endings(cluster, now=LATER) == [B]
+    assert (stored(B).status, events(B)) == ("Finished", ["Ending", "Finished"])
