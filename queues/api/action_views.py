@@ -196,9 +196,17 @@ class _BulkActionView(ClusterView):
 
     def keys(self, data: Any) -> list[Key]:
         """The workloads named; raises `NotPermitted` unless all of them may be acted on."""
-        serializer = KeysSerializer(data=json_object(data))
+        return self.permitted(self.read(KeysSerializer, data))
+
+    def read(self, shape: type[KeysSerializer], data: Any) -> Mapping[str, Any]:
+        """The body, checked once: checking thousands of names takes longer than acting on them."""
+        serializer = shape(data=json_object(data))
         serializer.is_valid(raise_exception=True)
-        keys = [(key["namespace"], key["name"]) for key in serializer.validated_data["workloads"]]
+        return dict(serializer.validated_data)
+
+    def permitted(self, given: Mapping[str, Any]) -> list[Key]:
+        """The workloads of a checked body; raises `NotPermitted` unless all of them may be acted on."""
+        keys = [(key["namespace"], key["name"]) for key in given["workloads"]]
         require_all(self.access, "submit", {("Workload", namespace) for namespace, _ in keys})
         require_owner(self.cluster, self.access, keys)
         return keys
@@ -287,10 +295,9 @@ class BulkPriorityView(_BulkActionView):
     )
     def post(self, request: Request) -> Response:
         """Change the priority of many workloads, to a number or the value of a WorkloadPriorityClass."""
-        keys = self.keys(request.data)
-        serializer = PriorityOfManySerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        value, class_name = _priority_of(self.cluster, serializer.validated_data)
+        given = self.read(PriorityOfManySerializer, request.data)
+        keys = self.permitted(given)
+        value, class_name = _priority_of(self.cluster, given)
         _require_known(value)
         for namespace, queue in self._queues(keys):
             if not self.access.may("protect", "Workload", namespace):
@@ -318,10 +325,8 @@ class BulkFinishView(_BulkActionView):
         """Report that workloads which run elsewhere have ended. A workload with a job is refused (409): it ends with
         the job.
         """
-        keys = self.keys(request.data)
-        serializer = FinishSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        reason = FinishedReason(serializer.validated_data["reason"])
-        message = serializer.validated_data["message"]
+        given = self.read(FinishSerializer, request.data)
+        keys = self.permitted(given)
         workloads.require_no_jobs(self.cluster, keys)
-        return self.take(keys, partial(workloads.record_finished, reason=reason, message=message))
+        reason = FinishedReason(given["reason"])
+        return self.take(keys, partial(workloads.record_finished, reason=reason, message=given["message"]))

@@ -1,5 +1,6 @@
 """The shapes of queues' JSON, for the OpenAPI document. Rows are rendered without them (see `workload_rows`)."""
 
+import re
 from typing import Any, Final
 
 from rest_framework import serializers
@@ -8,6 +9,7 @@ from accounts.api.fields import Text, TrueOrFalse
 from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadState, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
+_PLAIN: Final = re.compile("[a-z0-9.-]+").fullmatch
 
 CONDITION_STATUSES: Final = [status.value for status in ConditionStatus]
 WORKLOAD_STATUSES: Final = [status.value for status in WorkloadStatus]
@@ -231,10 +233,27 @@ class KeySerializer(Shape):
     name = Text()
 
 
+class KeyList(serializers.ListSerializer):  # type: ignore[type-arg]  # it is generic for type checkers alone
+    """Keys of thousands of workloads. The names that Kubernetes accepts pass at once; a list with any other value takes
+    the way of the fields, which word its errors."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if isinstance(data, list) and data and all(map(_is_plain_key, data)):
+            return [{"namespace": key["namespace"], "name": key["name"]} for key in data]
+        return list(super().to_internal_value(data))
+
+
+def _is_plain_key(key: Any) -> bool:
+    if not isinstance(key, dict):
+        return False
+    namespace, name = key.get("namespace"), key.get("name")
+    return bool(isinstance(namespace, str) and isinstance(name, str) and _PLAIN(namespace) and _PLAIN(name))
+
+
 class KeysSerializer(Shape):
     """The workloads to which an action applies."""
 
-    workloads = KeySerializer(many=True)
+    workloads = KeyList(child=KeySerializer())
 
 
 class FinishSerializer(KeysSerializer):

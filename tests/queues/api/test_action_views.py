@@ -130,3 +130,13 @@ def test_many_at_once_of_others(bob: SchemaClient, workloads: list[dict[str, str
     assert not Workload.objects.exclude(status="Pending", active=True).exists()
     assert bob.post(f"{URL}hold/", {"workloads": "a"}).status_code == 400
     assert bob.post(f"{URL}hold/", []).status_code == 400
+
+
+def test_keys_that_are_no_names_are_refused_by_their_place(alice: SchemaClient, workloads: Any) -> None:
+    for wrong in (7, None, ""):
+        answer = alice.post(f"{URL}hold/", {"workloads": [*workloads, {"namespace": "team-a", "name": wrong}]})
+        assert answer.status_code == 400
+        assert [error["path"] for error in answer.json()["errors"]] == ["workloads[3].name"]
+    assert not WorkloadEvent.objects.filter(reason="Held").exists()
+    padded = {"namespace": " team-a", "name": "a "}
+    assert alice.post(f"{URL}hold/", {"workloads": [padded]}).json()["changed"] == workloads[:1]

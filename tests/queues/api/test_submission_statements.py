@@ -1,5 +1,6 @@
-"""What a submission costs, in counts that hold on every machine: a thousand workloads cost no more statements than two,
-the triggers write lines for the request, not for each workload, and a further workload costs few calls of functions."""
+"""What a submission and an end cost, in counts that hold on every machine: a thousand workloads cost no more statements
+than two, the triggers write lines for the request, not for each workload, and a further workload costs few calls of
+functions."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import AuditRecord, Cluster
@@ -28,9 +30,13 @@ WORKLOADS = 17
 """Statements of a POST of workloads, with the savepoints of the test's transaction."""
 JOBS = 29
 """Statements of an apply of Jobs."""
-FEW, MANY = 2, 300
+ENDS = 12
+"""Statements of a report that workloads have ended, in a request of one piece."""
+FEW, MANY = 2, 200
 CALLS = 125
 """Calls of functions, of Python and of C, for a further workload in a POST; 235 if each document is read for itself."""
+CALLS_OF_ENDS = 100
+"""The same for a further workload that ends; twice as many if the body is checked twice."""
 
 
 @pytest.fixture
@@ -89,6 +95,38 @@ def test_an_apply_of_many_jobs_costs_the_statements_of_a_few(client: SchemaClien
     assert cost(client, url, jobs("few", FEW), "Job", 200) == (JOBS, 1)
     assert cost(client, url, jobs("many", MANY), "Job", 200) == (JOBS, 1)
     assert Workload.objects.filter(job__name__startswith="many-").count() == MANY
+
+
+def ends(prefix: str, count: int) -> bytes:
+    keys = [{"namespace": "team-a", "name": f"{prefix}-{number}"} for number in range(count)]
+    return orjson.dumps({"workloads": keys, "reason": "Succeeded", "message": "over"})
+
+
+def test_the_end_of_many_workloads_costs_the_statements_of_a_few(client: SchemaClient) -> None:
+    url = "/api/v1/workloads/finish/"
+    for prefix, count in (("warm", FEW), ("few", FEW), ("many", MANY)):
+        cost(client, "/api/v1/workloads/", workloads(prefix, count), "Workload", 201)
+    Workload.objects.update(quota_reserved_at=timezone.now())
+    cost(client, url, ends("warm", FEW), "Workload", 200)
+    assert cost(client, url, ends("few", FEW), "Workload", 200) == (ENDS, 1)
+    assert cost(client, url, ends("many", MANY), "Workload", 200) == (ENDS, 1)
+    assert Workload.objects.filter(status="Finished", name__startswith="many-").count() == MANY
+
+
+def test_a_further_workload_that_ends_costs_few_calls(cluster: Cluster) -> None:
+    client = APIClient()
+    client.force_authenticate(make_user("alice"))
+
+    def calls(prefix: str, count: int) -> int:
+        client.post("/api/v1/workloads/", workloads(prefix, count), content_type="application/json")
+        with cProfile.Profile() as profile:
+            answer = client.post("/api/v1/workloads/finish/", ends(prefix, count), content_type="application/json")
+        assert len(answer.json()["changed"]) == count
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls("warm", FEW)
+    few, many = calls("few", FEW), calls("many", MANY)
+    assert (many - few) / (MANY - FEW) <= CALLS_OF_ENDS
 
 
 def test_a_further_workload_of_a_post_costs_few_calls(cluster: Cluster) -> None:
