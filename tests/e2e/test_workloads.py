@@ -192,6 +192,63 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
 
 
+ONE_NODE = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ResourceFlavor
+metadata: {name: one-node}
+spec:
+  nodeLabels: {kubernetes.io/hostname: gpu-node-01}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: one-node}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu, nvidia.com/total-gpumem, nvidia.com/total-gpucores]
+    flavors:
+    - name: one-node
+      resources:
+      - {name: cpu, nominalQuota: 64}
+      - {name: memory, nominalQuota: 1Ti}
+      - {name: nvidia.com/gpu, nominalQuota: 100}
+      - {name: nvidia.com/total-gpumem, nominalQuota: 1000000}
+      - {name: nvidia.com/total-gpucores, nominalQuota: 1000}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: a-single-node, namespace: ai-research}
+spec: {clusterQueue: one-node}
+"""
+"""A second queue of the researcher's, on one node of eight devices."""
+
+
+def test_a_submission_that_could_never_start_is_offered_the_queue_that_starts_it(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    admin.apply(ONE_NODE)
+    log_in("researcher")
+    page.goto("/workloads")
+    page.get_by_role("button", name="Submit").click()
+    dialog = page.get_by_role("dialog")
+    queue = dialog.get_by_role("combobox", name="LocalQueue")
+    expect(queue).to_have_value("ai-research/a-single-node")  # the template starts in both: the first by name
+    dialog.get_by_role("combobox", name="Start from").click()
+    page.get_by_role("option", name="Whole GPUs, two pods").click()
+    dialog.get_by_role("textbox", name="GPUs", exact=True).fill(
+        "5"
+    )  # two pods need ten devices, and one node has eight
+    dialog.get_by_role("button", name="Check only").click()
+    result = dialog.get_by_role("alert")
+    expect(result).to_contain_text("could never start")
+    expect(result).to_contain_text("even if they are empty")
+    expect(result).to_contain_text("In ai-research/research-queue it would start now.")
+    result.get_by_role("button", name="Use this queue").click()
+    expect(queue).to_have_value("ai-research/research-queue")
+    expect(dialog.get_by_label("Manifest")).to_have_value(re.compile("queue-name: research-queue"))
+    expect(result).to_contain_text("would start now")
+
+
 def test_a_row_opens_beside_the_list_and_the_address_keeps_it(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
