@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -47,6 +48,8 @@ kind: LocalQueue
 metadata: {name: flood, namespace: ai-research}
 spec: {clusterQueue: flood}
 """
+_STORED_SECONDS: Final = 60.0
+"""A request waits for a thread for 30 seconds at most, and is stored soon after."""
 POD_SETS: Final = [{"count": 1, "requests": {"cpu": "1m"}}]
 SIZE: Final = 1000
 """Workloads of a flood; the quota is for 300."""
@@ -115,7 +118,18 @@ class Load:
             yield f"{used} workloads hold quota for 300"
         yield from (f"{name} was admitted {count} times" for name, count in twice)
 
-    def end(self) -> None:
-        """Leave nothing for the next cell."""
-        if self.name != "idle":
+    def end(self, database: str) -> None:
+        """Leave nothing for the next cell. A submission that was not answered may still be stored, after a first
+        cancellation: it is cancelled until it is there and has ended, or the server has given it up."""
+        deadline = time.monotonic() + (0.0 if self._kept else _STORED_SECONDS)
+        while self.name != "idle":
             self._account.patiently("POST", "workloads/cancel/", {"workloads": self._keys()}, seconds=300.0)
+            if self._has_ended(database, deadline):
+                return
+            time.sleep(1.0)
+
+    def _has_ended(self, database: str, deadline: float) -> bool:
+        with psycopg.connect(database, autocommit=True) as session:
+            states: dict[str, str] = dict(session.execute(_STATES, [NAMESPACE]).fetchall())
+        mine = [states[name] for name in self._names if name in states]
+        return all(state == "Finished" for state in mine) and (bool(mine) or time.monotonic() > deadline)

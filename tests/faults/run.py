@@ -93,7 +93,7 @@ class Run:
         work.join()
         self.stack.wait_until_up()
         found = tuple(self._lasting_faults(work))
-        work.end()
+        work.end(self.stack.postgres.url())
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition("::")[2].removesuffix(" (call)")
         cell = Cell(fault, target, load, decided_after, slowness, shown, found, test)
         self.cells.append(cell)
