@@ -331,8 +331,15 @@ class Shadow:
                 continue
             if told is None or told.what != choice.what:
                 self._told[key] = choice
-                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
+                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, self._left_by_them(workload), choice))
         return found
+
+    def _left_by_them(self, workload: Workload) -> Choice:
+        """Return what follows as the other scheduler made no decision: in its words, as the World has ours."""
+        if workload.holds_quota:
+            return _left(workload)
+        reason, _, message = self._evaluated.get(workload.key, ("", 0.0))[0].partition(": ")
+        return Choice(Act.WAIT, "", (), reason, message) if message else _WAITING
 
     def unanswered(self, now: float) -> list[Comparison]:
         """Return the decisions that our rules make now, and that the other scheduler may still make."""
@@ -342,7 +349,7 @@ class Shadow:
         for key, choice in choices.items():
             workload = self._world.workload(key)
             if workload is not None and choice.act is not Act.WAIT and key not in self._told:
-                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, _left(workload), choice))
+                found.append(Comparison(key, workload.uid, Verdict.ONLY_OURS, self._left_by_them(workload), choice))
         return found
 
     def _explained(self, key: str, choices: Mapping[str, Choice]) -> Choice:

@@ -121,6 +121,7 @@ def test_a_workload_that_the_other_scheduler_evaluates_and_leaves_waiting_is_tol
     assert shadow.hear(waits.key, refused(waits, "no"), 20.0) == []
     [difference] = shadow.rest(20.0)
     assert (difference.verdict, difference.ours.act) == (Verdict.ONLY_OURS, Act.RESERVE)
+    assert (difference.theirs.reason, difference.theirs.message) == ("WaitingForQuota", "no")
 
 
 def test_a_decision_that_is_only_late_is_no_difference() -> None:
