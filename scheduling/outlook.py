@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from scheduling.model.vocabulary import ConditionType, EvictionReason, StopPolicy
 from scheduling.run_until_idle import run_until_idle
 from scheduling.state.status import Usage
 from scheduling.world import World
@@ -39,6 +40,21 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Eviction:
+    """A workload that loses its quota. `reason` is a PreemptionReason or an EvictionReason; `preemptor` is empty
+    unless another workload takes its place. `ran_seconds` is how long it was admitted, `devices` how many devices, or
+    shares of devices, it holds: their product is the work that is lost without a checkpoint."""
+
+    workload: str
+    cluster_queue: str
+    reason: str
+    preemptor: str = ""
+    preemptor_cluster_queue: str = ""
+    ran_seconds: float = 0.0
+    devices: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """The decisions of the next cycles. `complete` is false if the time ran out before the cycles became idle."""
 
@@ -51,6 +67,9 @@ class Outlook:
     preempted: Mapping[str, str] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     """Workloads that end because their queue is drained."""
+    evictions: Mapping[str, Eviction] = field(default_factory=dict)
+    """The preempted and stopped workloads, and workloads evicted for another reason."""
+    cycles: int = 0
     complete: bool = True
 
 
@@ -83,17 +102,22 @@ def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: Tru
 
     A workload that is preempted or drained counts as stopped in the next cycle.
     """
-    loads = dict(_loads(world))
+    point = world.savepoint()
+    try:
+        loads, inactive = present_state(world)
+        return replace(decide_ahead(world, now, go_on), loads=loads, inactive=inactive)
+    finally:
+        world.undo(point)
+
+
+def present_state(world: World) -> tuple[dict[Place, Load], dict[str, str]]:
+    """Return the loads of all quotas, and the ClusterQueues that admit nothing with the reason, as they are now."""
     inactive = {
         name: status.message or str(status.reason)
         for name in world.cluster_queue_names()
         if not (status := world.cluster_queue_status(name)).active
     }
-    point = world.savepoint()
-    try:
-        return replace(decide_ahead(world, now, go_on), loads=loads, inactive=inactive)
-    finally:
-        world.undo(point)
+    return dict(_loads(world)), inactive
 
 
 def effects(before: Outlook, after: Outlook) -> Effects:
@@ -113,6 +137,7 @@ def effects(before: Outlook, after: Outlook) -> Effects:
 def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
     """`look_ahead` without loads, and without undoing anything: the caller holds a savepoint."""
     stopped = dict(world.drained_workloads())
+    evictions = {key: eviction(world, key, queue, _stop_reason(world, queue), now) for key, queue in stopped.items()}
     for key in stopped:
         world.finish_workload(key, now)
     starts: dict[str, str] = {}
@@ -124,7 +149,9 @@ def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: T
         found = world.workload(job)
         return found is not None and found.admission is not None and not found.is_charged
 
+    cycles = 0
     for result in run_until_idle(world, now):
+        cycles += 1
         for admission in result.admissions:
             job = _job(world, admission.workload)
             if not admission.second_pass and not runs(job):
@@ -133,12 +160,36 @@ def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: T
             job = _job(world, victim.workload)
             if starts.pop(job, None) is None:
                 preempted[job] = victim.cluster_queue
+                by = (victim.preemptor, victim.preemptor_cluster_queue)
+                lost = eviction(world, victim.workload, victim.cluster_queue, victim.reason, now, by)
+                evictions[job] = replace(lost, workload=job)
+        for failed in result.evictions:
+            lost = eviction(world, failed.workload, failed.cluster_queue, failed.reason, now)
+            evictions.setdefault(failed.workload, lost)
         for key in [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]:
             world.release_workload(key, now)
         if not go_on():
             complete = False
             break
-    return Outlook({}, {}, starts, preempted, stopped, complete)
+    return Outlook({}, {}, starts, preempted, stopped, evictions, cycles, complete)
+
+
+def eviction(
+    world: World, key: str, cluster_queue: str, reason: str, now: float, preemptor: tuple[str, str] = ("", "")
+) -> Eviction:
+    """Return the eviction of a workload that still holds its quota. `preemptor` is a workload and its ClusterQueue."""
+    found = world.workload(key)
+    admitted = found.condition(ConditionType.ADMITTED) if found is not None else None
+    ran = max(0.0, now - admitted.last_transition_time) if admitted is not None else 0.0
+    devices = world.objects.device_count(key) if found is not None else 0
+    return Eviction(key, cluster_queue, str(reason), *preemptor, ran, devices)
+
+
+def _stop_reason(world: World, cluster_queue: str) -> EvictionReason:
+    spec = world.objects.cluster_queue(cluster_queue)
+    if spec is not None and spec.stop_policy is StopPolicy.HOLD_AND_DRAIN:
+        return EvictionReason.CLUSTER_QUEUE_STOPPED
+    return EvictionReason.LOCAL_QUEUE_STOPPED
 
 
 def _job(world: World, key: str) -> str:

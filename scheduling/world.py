@@ -24,6 +24,7 @@ from scheduling.cycle.wiring import CycleParts
 from scheduling.devices.claims.charges import ClaimRefusal
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.policies.typical_pods import TypicalPod
+from scheduling.devices.search.fragmentation_report import FragmentationReport, cluster_report, used_device_count
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.lifecycle.conditions import release
 from scheduling.lifecycle.elastic import scaled_down
@@ -151,6 +152,14 @@ class World:
     def fragmentation(self) -> Fragmentation:
         """Return the fragmentation of the devices: in total, per flavor and per node."""
         return fragmentation(self._state)
+
+    def device_report(self) -> FragmentationReport:
+        """Return the figures of all devices: how many are unused, and how much of the idle part is fragmented."""
+        return cluster_report(self._state.fleet)
+
+    def used_device_count(self) -> int:
+        """How many devices hold a slice or more."""
+        return used_device_count(self._state.fleet)
 
     def advise_moves(self, key: str) -> MoveAdvice:
         """Return the fewest moves of running pods that free the devices for a pending workload

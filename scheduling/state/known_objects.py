@@ -11,9 +11,10 @@ from scheduling.model.cohort import Cohort
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
+from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.state import State
-from scheduling.state.workload_info import QueueState
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 
 class RaisedQuota(NamedTuple):
@@ -69,6 +70,23 @@ class KnownObjects:
             and (info.cluster_queue in members or info.placement is not None)
         )
 
+    def reserving(self) -> dict[str, str]:
+        """All workloads that hold quota, with their ClusterQueue."""
+        return {
+            key: info.cluster_queue
+            for key, info in self._state.workloads.items()
+            if info.queue_state is QueueState.RESERVING
+        }
+
+    def workloads_on(self, node: str, device: str = "") -> list[str]:
+        """The workloads with a pod on the node; with the UUID of a device, only workloads that hold a part of it."""
+        return sorted(
+            key
+            for key, info in self._state.workloads.items()
+            if info.queue_state is QueueState.RESERVING
+            and (_is_placed(info, node, device) or (not device and _has_domain(info, node)))
+        )
+
     def device_count(self, key: str) -> int:
         """How many devices, or shares of devices, a workload holds."""
         placement = self._state.workloads[key].placement
@@ -80,6 +98,24 @@ class KnownObjects:
         such quota."""
         path = list(_path(self._state.cluster_queues[cluster_queue].node, key))
         return _room(path, raised)
+
+
+def _is_placed(info: WorkloadInfo, node: str, device: str) -> bool:
+    pods = info.placement.pods if info.placement is not None else ()
+    return any(
+        pod.node == node and (not device or any(held.uuid == device for held in pod.slices)) for pod in pods
+    )
+
+
+def _has_domain(info: WorkloadInfo, node: str) -> bool:
+    """Whether its topology assignment names the node, which is the last level of a topology that ends with it."""
+    admission = info.current().admission
+    return any(
+        domain.values[-1] == node
+        for assignment in (admission.pod_set_assignments if admission is not None else ())
+        if (topology := assignment.topology_assignment) is not None and topology.levels[-1] == HOSTNAME_LABEL
+        for domain in topology.domains
+    )
 
 
 def _path(node: QuotaNode, key: FlavorResource) -> Iterator[Cell]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from scheduling.advice.moves import MoveOutcome
 from scheduling.devices.search.moves import Move
-from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PodPlacement
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.workload import PodSet, Workload
+from scheduling.studio.node_changes import in_service
 from scheduling.studio.remedy import Remedy, RemedyKind, tried
 from scheduling.studio.trials import Trials
 from scheduling.studio.world_changes import Change, EndWorkload, SetObject
@@ -88,17 +88,12 @@ def _lowest_priority(trials: Trials, workload: Workload, priorities: Mapping[str
 def back_in_service(trials: Trials) -> Iterator[Remedy]:
     """Each node that is not ready, cordoned, or has devices out of service, which would start the workload if it were
     whole."""
-    out = [node for _, node in sorted(trials.world.objects.nodes.items()) if _whole(node) != node]
+    out = [node for _, node in sorted(trials.world.objects.nodes.items()) if in_service(node) != node]
     for node in out[:MAX_NODES_TRIED]:
         if trials.has_time():
-            remedy = tried(trials, RemedyKind.BACK_IN_SERVICE, "node", node.name, (SetObject(_whole(node)),))
+            remedy = tried(trials, RemedyKind.BACK_IN_SERVICE, "node", node.name, (SetObject(in_service(node)),))
             if remedy is not None:
                 yield remedy
-
-
-def _whole(node: Node) -> Node:
-    devices = tuple(replace(device, health=True, cordoned=False) for device in node.devices)
-    return replace(node, ready=True, unschedulable=False, devices=devices, unhealthy_vendors=frozenset())
 
 
 def moves(trials: Trials) -> Iterator[Remedy]:

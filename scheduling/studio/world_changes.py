@@ -1,22 +1,50 @@
-"""Changes of a World as values: an object set, an object deleted, a workload ended."""
+"""Changes of a World as values: an object set or deleted, a setting changed, a workload ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, assert_never
 
+from scheduling.devices.claims.objects import DeviceObjects
+from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import Cohort
+from scheduling.model.configuration import Configuration
+from scheduling.model.limit_range import LimitRange
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
+from scheduling.model.pod_defaults import RuntimeClass
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.workload import Workload
 from scheduling.world import World
 
-Settable = ClusterQueue | Cohort | LocalQueue | ResourceFlavor | Topology | AdmissionCheck | Node | Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace and its labels, which ClusterQueues select."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+Settable = (
+    ClusterQueue
+    | Cohort
+    | LocalQueue
+    | ResourceFlavor
+    | Topology
+    | AdmissionCheck
+    | Node
+    | Workload
+    | Namespace
+    | RuntimeClass
+    | LimitRange
+    | NamespaceQuota
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +73,14 @@ class SetObject:
                 world.set_node(value)
             case Workload():
                 world.set_workload(value, now)
+            case Namespace():
+                world.set_namespace(value.name, value.labels)
+            case RuntimeClass():
+                world.set_runtime_class(value)
+            case LimitRange():
+                world.set_limit_range(value)
+            case NamespaceQuota():
+                world.set_resource_quota(value)
             case _:
                 assert_never(value)
 
@@ -57,8 +93,8 @@ class DeleteObject:
     key: str
 
     def apply(self, world: World, now: float) -> None:
-        """Make the change. Raises ValueError for a kind that is not deleted by name."""
-        deletions = {
+        """Apply the change."""
+        deletions: dict[type[Settable], Callable[[str], None]] = {
             ClusterQueue: world.delete_cluster_queue,
             Cohort: world.delete_cohort,
             LocalQueue: world.delete_local_queue,
@@ -67,6 +103,10 @@ class DeleteObject:
             AdmissionCheck: world.delete_admission_check,
             Node: world.delete_node,
             Workload: world.delete_workload,
+            Namespace: world.delete_namespace,
+            RuntimeClass: world.delete_runtime_class,
+            LimitRange: world.delete_limit_range,
+            NamespaceQuota: world.delete_resource_quota,
         }
         deletions[self.kind](self.key)
 
@@ -82,7 +122,45 @@ class EndWorkload:
         world.finish_workload(self.key, now)
 
 
-Change = SetObject | DeleteObject | EndWorkload
+@dataclass(frozen=True, slots=True)
+class SetConfiguration:
+    """The scheduler has another configuration."""
+
+    configuration: Configuration
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        world.set_configuration(self.configuration)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPlacementPolicies:
+    """Pods without policies of their own are placed by other ones."""
+
+    node_policy: str
+    device_policy: str
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        world.set_placement_policies(self.node_policy, self.device_policy)
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeviceObjects:
+    """The device classes, published devices and claim templates are others."""
+
+    objects: DeviceObjects
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        world.set_device_objects(self.objects)
+
+
+class Change(Protocol):
+    """A change of a World: the values of this module, and of `node_changes`."""
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
 
 
 def apply_changes(world: World, changes: Iterable[Change], now: float) -> None:

@@ -53,6 +53,13 @@ def cluster_report(fleet: Fleet) -> FragmentationReport:
     return report(fleet, fleet.nodes)
 
 
+def used_device_count(fleet: Fleet) -> int:
+    """How many devices hold a slice or more."""
+    table = fleet.table
+    rows = np.array(sorted(table.rows.values()), dtype=np.int64)
+    return int((table.used[SLOTS][rows] > 0).sum())
+
+
 def flavor_report(fleet: Fleet, node_labels: Mapping[str, str]) -> FragmentationReport:
     """The nodes that a flavor's labels select."""
     names = [node.name for node in fleet.nodes.values() if matches_node_selector(node_labels, node.selectable_labels)]

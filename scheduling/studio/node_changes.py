@@ -1,0 +1,130 @@
+"""Changes of nodes and devices as values: added, cordoned, lost, back in service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from scheduling.lifecycle.conditions import evict
+from scheduling.model.device import Device
+from scheduling.model.node import Node
+from scheduling.model.selectors import HOSTNAME_LABEL
+from scheduling.model.vocabulary import EvictionReason
+from scheduling.model.workload import Workload
+from scheduling.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes:
+    """As many nodes more, each like the node `like`, with its devices, healthy and empty. Raises KeyError when it is
+    applied to a World without that node."""
+
+    like: str
+    count: int
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        pattern = world.objects.nodes[self.like]
+        for number in range(1, self.count + 1):
+            world.set_node(_empty_copy(pattern, f"added-{number}"))
+
+
+@dataclass(frozen=True, slots=True)
+class CordonNode:
+    """The node, or one of its devices, admits no further pods; its running pods stay. Raises KeyError as `AddNodes`."""
+
+    name: str
+    device: str = ""
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        node = world.objects.nodes[self.name]
+        if self.device:
+            world.set_node(_with_device(node, self.device, cordoned=True))
+        else:
+            world.set_node(replace(node, unschedulable=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LoseNode:
+    """The node, or one of its devices, fails: the workloads on it are evicted, and wait again. Workloads with a topology
+    first try to replace the node, as in a cycle. Raises KeyError as `AddNodes`."""
+
+    name: str
+    device: str = ""
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        node = world.objects.nodes[self.name]
+        held = world.objects.workloads_on(self.name, self.device)
+        if self.device:
+            world.set_node(_with_device(node, self.device, health=False))
+        else:
+            world.delete_node(self.name)
+        lost = f"Device {self.device} of node {self.name} failed" if self.device else f"Nodes failed: {self.name}"
+        for key in held:
+            self._fail(world, key, lost, now)
+
+    def _fail(self, world: World, key: str, message: str, now: float) -> None:
+        workload = world.workload(key)
+        assert workload is not None  # it holds a part of the node
+        if not self.device and _has_topology(workload):
+            world.set_workload(replace(workload, unhealthy_nodes=(*workload.unhealthy_nodes, self.name)), now)
+            return
+        world.set_workload(evict(workload, EvictionReason.NODE_FAILURES, message, now), now)
+        world.release_workload(key, now)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnNode:
+    """The node, and all its devices, are in service again. Raises KeyError as `AddNodes`."""
+
+    name: str
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        world.set_node(in_service(world.objects.nodes[self.name]))
+
+
+NodeChange = AddNodes | CordonNode | LoseNode | ReturnNode
+
+
+def in_service(node: Node) -> Node:
+    """Return the node ready and schedulable, with all its devices healthy and not cordoned."""
+    devices = tuple(replace(device, health=True, cordoned=False) for device in node.devices)
+    return replace(node, ready=True, unschedulable=False, devices=devices, unhealthy_vendors=frozenset())
+
+
+def _empty_copy(pattern: Node, suffix: str) -> Node:
+    """A node in service without pods, whose name, host name and UUIDs end with the suffix."""
+    uuids = {device.uuid: f"{device.uuid}-{suffix}" for device in pattern.devices}
+    name = f"{pattern.name}-{suffix}"
+    labels = {key: name if key == HOSTNAME_LABEL else value for key, value in pattern.labels.items()}
+    whole = in_service(pattern)
+    return replace(
+        whole,
+        name=name,
+        labels=labels,
+        foreign_usage={},
+        found=(),
+        external_usage={},
+        devices=tuple(_renamed(device, uuids) for device in whole.devices),
+    )
+
+
+def _renamed(device: Device, uuids: Mapping[str, str]) -> Device:
+    scores = {uuids.get(uuid, uuid): score for uuid, score in device.pair_scores.items()}
+    return replace(device, uuid=uuids[device.uuid], pair_scores=scores)
+
+
+def _with_device(node: Node, uuid: str, **fields: bool) -> Node:
+    """The node with one device changed; raises KeyError if it has no such device."""
+    if all(device.uuid != uuid for device in node.devices):
+        raise KeyError(uuid)
+    devices = tuple(replace(device, **fields) if device.uuid == uuid else device for device in node.devices)
+    return replace(node, devices=devices)
+
+
+def _has_topology(workload: Workload) -> bool:
+    assignments = workload.admission.pod_set_assignments if workload.admission is not None else ()
+    return any(assignment.topology_assignment is not None for assignment in assignments)

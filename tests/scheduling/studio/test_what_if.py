@@ -1,0 +1,248 @@
+"""An answer to "what if" happens when nothing else changes, and leaves the World as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.vocabulary import StopPolicy
+from scheduling.model.workload import Workload
+from scheduling.run_until_idle import run_until_idle
+from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, NodeChange, ReturnNode
+from scheduling.studio.what_if import ENDED, FIRST_CYCLES, FirstAnswer, WhatIf, what_if
+from scheduling.studio.what_if_json import first_json, what_if_json
+from scheduling.studio.world_changes import Change, DeleteObject, EndWorkload, SetObject, apply_changes
+from scheduling.world import World
+from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpu_racks, gpus, rack_node
+from tests.scheduling.world_helpers import NAMESPACE, Builder, preemption, settled, workload
+from tests.scheduling.worlds import Plan, plans
+
+NOW = 1000.0
+Build = Callable[[], World]
+
+
+def happens(build: Build, changes: Sequence[Change], found: WhatIf) -> None:
+    """Apply the changes to another World and let it decide: it must come to what the answer says."""
+    real = build()
+    held = real.objects.reserving()
+    lost = set(held)
+    apply_changes(real, changes, NOW)
+    lost -= set(real.objects.reserving())
+    for key, _ in real.drained_workloads().items():
+        real.finish_workload(key, NOW)
+        lost.add(key)
+    for result in run_until_idle(real, NOW):
+        for gone in (*result.preemptions, *result.evictions):
+            lost |= {gone.workload} & set(held)
+            real.release_workload(gone.workload, NOW)
+    assert found.effects.complete
+    assert {eviction.workload for eviction in found.evictions} == lost
+    for name in real.cluster_queue_names():
+        status, figures = real.cluster_queue_status(name), found.after.queues[name]
+        assert (status.usage, status.reserving) == (figures.usage, figures.reserving)
+        assert status.pending + status.inadmissible == figures.pending
+        for position in real.pending(name):
+            assert position.workload in found.after.waiting
+            if status.active:
+                assert str(position.reason) == found.after.waiting[position.workload].reason
+    holding = real.objects.reserving()
+    for key, queue in found.effects.starts.items():
+        assert holding[key] == queue
+    assert real.used_device_count() == found.after.devices.used
+
+
+def _settled(plan: Plan) -> World:
+    builder = plan.build()
+    settled(builder.world, NOW)
+    return builder.world
+
+
+@st.composite
+def changes_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
+    """Some changes of the objects of a plan."""
+    found: list[Change] = []
+    specs = plan.build(submit=False).world.objects
+    for name, *_ in plan.queues:
+        spec = specs.cluster_queue(name)
+        assert spec is not None
+        if draw(st.booleans()):
+            found.append(
+                draw(st.sampled_from((_with_quota(spec, draw(st.integers(0, 12))), _drained(spec), _gone(spec))))
+            )
+    for each in plan.workloads:
+        if draw(st.integers(0, 4)) == 0:
+            found.append(EndWorkload(each.key))
+    queue = draw(st.sampled_from(plan.queues))[0]
+    found.append(SetObject(workload("new", queue, draw(st.integers(1, 6)), priority=draw(st.integers(0, 5)), at=9.0)))
+    return found
+
+
+def _with_quota(spec: ClusterQueue, cores: int) -> Change:
+    groups = tuple(
+        replace(
+            group,
+            flavors=tuple(
+                replace(
+                    flavor,
+                    resources={
+                        name: replace(quota, nominal=1000 * cores, lending_limit=None)
+                        for name, quota in flavor.resources.items()
+                    },
+                )
+                for flavor in group.flavors
+            ),
+        )
+        for group in spec.resource_groups
+    )
+    return SetObject(replace(spec, resource_groups=groups))
+
+
+def _drained(spec: ClusterQueue) -> Change:
+    return SetObject(replace(spec, stop_policy=StopPolicy.HOLD_AND_DRAIN))
+
+
+def _gone(spec: ClusterQueue) -> Change:
+    return DeleteObject(ClusterQueue, spec.name)
+
+
+@given(plans(), st.data())
+@settings(max_examples=60)
+def test_an_answer_about_queues_and_workloads_happens(plan: Plan, data: st.DataObject) -> None:
+    changes = data.draw(changes_of(plan))
+    world = _settled(plan)
+    found = what_if(world, changes, NOW)
+    happens(lambda: _settled(plan), changes, found)
+    assert what_if(world, changes, NOW) == found, "the World is as it was"
+    quiet = what_if(world, (), NOW)
+    assert (quiet.effects.starts, quiet.evictions, quiet.waits, quiet.before) == ({}, (), {}, quiet.after)
+
+
+def device_world(asked: Sequence[tuple[int, int, int]]) -> World:
+    builder = Builder().queue("q", {"default": {GPU: 100, MEMORY: 100_000}}, preemption=preemption("LowerPriority"))
+    builder.world.set_node(gpu_node("n1", 2))
+    builder.world.set_node(gpu_node("n2", 1))
+    builder.world.set_node(replace(gpu_node("n3", 1), unschedulable=True))
+    for number, (count, memory, priority) in enumerate(asked):
+        builder.pending(f"w{number}", "q", [gpus(count, 4096 * memory)], priority=priority, at=float(number))
+    settled(builder.world, NOW)
+    return builder.world
+
+
+_NODE_CHANGES = st.sampled_from(
+    (AddNodes("n1", 2), CordonNode("n1"), CordonNode("n1", "n1-gpu0"), LoseNode("n2"), LoseNode("n1", "n1-gpu1"),
+     ReturnNode("n3"))
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=8),
+    st.lists(_NODE_CHANGES, min_size=1, max_size=3, unique=True),
+)
+@settings(max_examples=60)
+def test_an_answer_about_nodes_and_devices_happens(
+    asked: list[tuple[int, int, int]], changes: list[NodeChange]
+) -> None:
+    found = what_if(device_world(asked), changes, NOW)
+    happens(lambda: device_world(asked), changes, found)
+
+
+def test_a_lost_node_evicts_its_workloads_and_says_what_they_lose() -> None:
+    world = device_world([(1, 4, 0), (1, 4, 0), (1, 4, 0), (1, 4, 0)])
+    on_n2 = world.objects.workloads_on("n2")
+    assert len(on_n2) == 1
+    found = what_if(world, [LoseNode("n2")], NOW + 3600)
+    (lost,) = found.evictions
+    assert (lost.workload, lost.reason, lost.devices, lost.ran_seconds) == (on_n2[0], "NodeFailures", 1, 3600.0)
+    assert (found.before.devices.count, found.after.devices.count) == (4, 3)
+    before, wait = found.waits[on_n2[0]]
+    assert (before, wait.cluster_queue) == ("", "q")
+
+
+def test_a_lost_node_of_a_topology_is_replaced_where_another_has_room() -> None:
+    builder = gpu_racks(rack_node("n1", "r1"), rack_node("n2", "r1"))
+    builder.pending("job", "q", [gpus(1, 8192)])
+    settled(builder.world, NOW)
+    (node,) = [name for name in ("n1", "n2") if builder.world.objects.workloads_on(name)]
+    found = what_if(builder.world, [LoseNode(node)], NOW)
+    assert found.evictions == ()
+    assert found.after.queues["q"].reserving == 1
+
+
+def test_an_added_node_is_a_healthy_empty_copy() -> None:
+    world = device_world([(2, 4, 0), (2, 4, 1)])
+    found = what_if(world, [AddNodes("n1", 1)], NOW)
+    assert list(found.effects.starts) == [f"{NAMESPACE}/w0"]
+    assert (found.before.devices.used, found.after.devices.used, found.after.devices.count) == (2, 4, 6)
+
+
+@pytest.mark.parametrize("change", [LoseNode("none"), CordonNode("n1", "none"), AddNodes("none", 1), ReturnNode("x")])
+def test_an_unknown_node_or_device_is_refused_and_nothing_is_changed(change: NodeChange) -> None:
+    world = device_world([(1, 4, 0)])
+    before = what_if(world, (), NOW)
+    with pytest.raises(KeyError):
+        what_if(world, [change], NOW)
+    assert what_if(world, (), NOW) == before
+
+
+def many_heads() -> World:
+    """Cycles take one head each: ten workloads need ten cycles."""
+    builder = Builder().queue("q", {"default": 0})
+    for number in range(10):
+        builder.pending(f"w{number}", "q", 1 + number, at=float(number))
+    settled(builder.world, NOW)
+    return builder.world
+
+
+def test_the_first_answer_comes_after_few_cycles_and_the_whole_one_follows() -> None:
+    told: list[FirstAnswer] = []
+    spec = many_heads().objects.cluster_queue("q")
+    assert spec is not None
+    found = what_if(many_heads(), [_with_quota(spec, 100)], NOW, tell=told.append)
+    (first,) = told
+    assert (len(first.effects.starts), first.effects.complete) == (FIRST_CYCLES, False)
+    assert (len(found.effects.starts), found.effects.complete) == (10, True)
+    assert found.cycles >= 10
+    assert [(change.nominal_before, change.load.nominal) for change in first.effects.quotas] == [(0, 100_000)]
+
+
+def test_an_answer_that_was_cut_short_says_so() -> None:
+    spec = many_heads().objects.cluster_queue("q")
+    assert spec is not None
+    found = what_if(many_heads(), [_with_quota(spec, 100)], NOW, go_on=lambda: False)
+    assert not found.effects.complete
+
+
+def test_a_workload_that_the_changes_end_is_told_apart_from_one_that_is_preempted() -> None:
+    builder = Builder().queue("q", {"default": 4}, preemption=preemption("LowerPriority"))
+    builder.running("low", "q", 3).running("done", "q", 1)
+    changes: list[Change] = [EndWorkload(f"{NAMESPACE}/done"), SetObject(workload("high", "q", 4, priority=9, at=5.0))]
+    found = what_if(builder.world, changes, NOW)
+    reasons = {lost.workload: (lost.reason, lost.preemptor) for lost in found.evictions}
+    assert reasons == {
+        f"{NAMESPACE}/done": (ENDED, ""),
+        f"{NAMESPACE}/low": ("InClusterQueue", f"{NAMESPACE}/high"),
+    }
+    answer = what_if_json(found, first_json(FirstAnswer(found.effects, found.evictions)))
+    assert [each["name"] for each in answer["whole"]["queues"]] == ["q"]
+    assert [each["workload"] for each in answer["whole"]["waiting"]] == [f"{NAMESPACE}/low"]
+    assert {each["workload"]: each["starts_again"] for each in answer["whole"]["evictions"]} == dict.fromkeys(
+        reasons, False
+    )
+
+
+def test_a_workload_that_waits_for_another_reason_is_told() -> None:
+    builder = Builder().queue("q", {"default": 4}).pending("large", "q", 6)
+    settled(builder.world, NOW)
+    spec = builder.world.objects.cluster_queue("q")
+    assert spec is not None
+    found = what_if(builder.world, [SetObject(replace(spec, stop_policy=StopPolicy.HOLD))], NOW)
+    assert isinstance(builder.world.workload(f"{NAMESPACE}/large"), Workload)
+    ((key, (before, wait)),) = found.waits.items()
+    assert key == f"{NAMESPACE}/large"
+    assert before != wait.reason
+    assert found.effects.inactive == {"q": wait.message}
