@@ -350,7 +350,7 @@ SPECTACULAR_SETTINGS = {
         "FungibilityPolicyEnum": "queues.api.configuration_serializers.FUNGIBILITY_POLICIES",
         "NotificationChannelEnum": "notifications.models.CHANNELS",
         "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
-        "QuestionKindEnum": "studio.models.QUESTION_KINDS",
+        "QuestionKindEnum": "studio.models.ASKED_KINDS",
         "QuestionStateEnum": "studio.models.QUESTION_STATES",
         "QuotaHolderKindEnum": "studio.api.effects.QUOTA_HOLDERS",
         "RemedyKindEnum": "studio.api.remedies.REMEDY_KINDS",

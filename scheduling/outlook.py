@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from scheduling.model.decisions import CycleResult
 from scheduling.model.vocabulary import ConditionType, EvictionReason, StopPolicy
 from scheduling.run_until_idle import run_until_idle
 from scheduling.state.status import Usage
@@ -140,38 +141,50 @@ def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: T
     evictions = {key: eviction(world, key, queue, _stop_reason(world, queue), now) for key, queue in stopped.items()}
     for key in stopped:
         world.finish_workload(key, now)
-    starts: dict[str, str] = {}
-    preempted: dict[str, str] = {}
-    complete = True
-
-    def runs(job: str) -> bool:
-        """Whether it is the parent of variants and runs already, so that another of these is a migration."""
-        found = world.workload(job)
-        return found is not None and found.admission is not None and not found.is_charged
-
-    cycles = 0
+    seen = _Decisions(world, now, evictions)
+    cycles, complete = 0, True
     for result in run_until_idle(world, now):
         cycles += 1
-        for admission in result.admissions:
-            job = _job(world, admission.workload)
-            if not admission.second_pass and not runs(job):
-                starts[job] = admission.cluster_queue
-        for victim in result.preemptions:
-            job = _job(world, victim.workload)
-            if starts.pop(job, None) is None:
-                preempted[job] = victim.cluster_queue
-                by = (victim.preemptor, victim.preemptor_cluster_queue)
-                lost = eviction(world, victim.workload, victim.cluster_queue, victim.reason, now, by)
-                evictions[job] = replace(lost, workload=job)
-        for failed in result.evictions:
-            lost = eviction(world, failed.workload, failed.cluster_queue, failed.reason, now)
-            evictions.setdefault(failed.workload, lost)
+        seen.note(result)
         for key in [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]:
             world.release_workload(key, now)
         if not go_on():
             complete = False
             break
-    return Outlook({}, {}, starts, preempted, stopped, evictions, cycles, complete)
+    return Outlook({}, {}, seen.starts, seen.preempted, stopped, evictions, cycles, complete)
+
+
+class _Decisions:
+    """The decisions of cycles, by workload; variants count as their parent."""
+
+    def __init__(self, world: World, now: float, evictions: dict[str, Eviction]) -> None:
+        self._world = world
+        self._now = now
+        self._evictions = evictions
+        self.starts: dict[str, str] = {}
+        self.preempted: dict[str, str] = {}
+
+    def note(self, result: CycleResult) -> None:
+        """Add a cycle, before its victims are released."""
+        for admission in result.admissions:
+            job = _job(self._world, admission.workload)
+            if not admission.second_pass and not self._runs(job):
+                self.starts[job] = admission.cluster_queue
+        for victim in result.preemptions:
+            job = _job(self._world, victim.workload)
+            if self.starts.pop(job, None) is None:
+                self.preempted[job] = victim.cluster_queue
+                by = (victim.preemptor, victim.preemptor_cluster_queue)
+                lost = eviction(self._world, victim.workload, victim.cluster_queue, victim.reason, self._now, by)
+                self._evictions[job] = replace(lost, workload=job)
+        for failed in result.evictions:
+            lost = eviction(self._world, failed.workload, failed.cluster_queue, failed.reason, self._now)
+            self._evictions.setdefault(failed.workload, lost)
+
+    def _runs(self, job: str) -> bool:
+        """Whether it is the parent of variants and runs already, so that another of these is a migration."""
+        found = self._world.workload(job)
+        return found is not None and found.admission is not None and not found.is_charged
 
 
 def eviction(

@@ -15,6 +15,10 @@ class QuestionKind(StrEnum):
 
     REMEDIES = "remedies"
     """Changes that would start a waiting workload. Inputs: `namespace` and `name`."""
+    WHAT_IF = "what-if"
+    """The effects of a plan. Inputs: `plan`, its text."""
+    PREVIEW = "preview"
+    """The effects of what a form edits; a further one replaces it. Inputs as of WHAT_IF."""
 
 
 class QuestionState(StrEnum):
@@ -27,7 +31,8 @@ class QuestionState(StrEnum):
 
 
 OPEN_STATES = (QuestionState.PENDING.value, QuestionState.RUNNING.value)
-QUESTION_KINDS = [kind.value for kind in QuestionKind]
+ASKED_KINDS = [QuestionKind.REMEDIES.value, QuestionKind.WHAT_IF.value]
+"""The kinds that users ask by themselves."""
 QUESTION_STATES = [state.value for state in QuestionState]
 
 
@@ -45,7 +50,8 @@ class Question(models.Model):
     state = models.CharField(max_length=16, default=QuestionState.PENDING.value, db_default=QuestionState.PENDING.value)
     reason = models.CharField(max_length=64, blank=True, help_text="Of a failure; stable.")
     message = models.TextField(blank=True, help_text="Of a failure.")
-    answer = models.JSONField(null=True)
+    name = models.CharField(max_length=100, blank=True, db_default="", help_text="Of a saved plan; empty: not saved.")
+    answer = models.JSONField(null=True, help_text="Of a running question: its first answer, if there is one.")
     configuration_generation = models.BigIntegerField(
         null=True, help_text="Of the cluster's configuration on which it was tried."
     )

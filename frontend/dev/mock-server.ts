@@ -360,6 +360,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       workloads: [],
       manifests: ofObject ? [readManifest(text)] : [],
       effects: ofObject ? makeEffects() : null,
+      effects_pending: false,
+      effects_problem: "",
     });
   }
   if (kind === "drift" || kind === "published-devices" || kind === "served-objects")

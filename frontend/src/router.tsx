@@ -185,6 +185,16 @@ const clusterRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/cluster"), "ClusterRoute"),
 });
 
+const whatIfRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/what-if",
+  validateSearch: (search: Record<string, unknown>): { question?: number } =>
+    Number.isSafeInteger(Number(search.question)) && Number(search.question) > 0
+      ? { question: Number(search.question) }
+      : {},
+  component: lazyRouteComponent(() => import("@/routes/queues/what-if"), "WhatIfRoute"),
+});
+
 const cyclesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/cycles",
@@ -257,6 +267,7 @@ const routeTree = rootRoute.addChildren([
     shadowRoute,
     clusterRoute,
     cyclesRoute,
+    whatIfRoute,
     auditRoute,
     reportsRoute,
     notificationsRoute,

@@ -1,10 +1,12 @@
 """Preview a submission: apply it, explain it, price it, and roll it back."""
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, cast
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -15,32 +17,34 @@ from rest_framework.response import Response
 from accounts.api.flags import flag
 from accounts.api.scope import ClusterView
 from accounts.models import Cluster
-from accounts.services.apply_result import Action, Applied
-from accounts.services.cluster_settings import CONFIGURATION_NAME
+from accounts.services.apply_result import Action
 from clusters.api.manifest_views import ApplyResultSerializer, ManifestsView, result_json
-from clusters.manifests import apply_manifests, delete_manifest, get_manifests, kind_named
+from clusters.manifests import apply_manifests, get_manifests
 from clusters.manifests.apply import ApplyResult
-from foundation.exceptions import NotPermitted
+from foundation.exceptions import LimitReached, NotPermitted
 from gpus.vendors import VENDORS
 from history.services.prices import read_prices
 from history.services.reports.usage import per_unit
 from queues.kinds import KINDS as CONFIGURATION_KINDS
-from queues.manifests.documents import Document, read_documents
+from queues.manifests.documents import read_documents
 from queues.models import PodSet, Workload
 from scheduler.api.explanation_views import ExplanationSerializer, explanation_json
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
 from scheduling.model.quantity import format_amounts
-from scheduling.outlook import Outlook, effects, look_ahead
 from scheduling.world import World
-from studio.api.effects import EffectsSerializer, effects_json
+from studio.api.effects import EffectsSerializer, shown_effects
+from studio.models import OPEN_STATES
+from studio.services.plans import Plan, store_plan
+from studio.services.questions import NoStudio, ask_preview, wait_for_answer
+from studio.services.visible_names import VisibleNames
 
 _CONFIGURING: Final = frozenset({*CONFIGURATION_KINDS, "Configuration", "ConfigMap"})
 _DEVICE: Final = "device"
 """The resource in the list of prices that stands for whole devices."""
-_TRIED_SECONDS: Final = 1.5
-"""How long cycles are tried: a person waits for the answer."""
+_WAIT_SECONDS: Final = 3.0
+_NO_EFFECTS: Final = {"effects": None, "effects_pending": False, "effects_problem": ""}
 _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
 
 
@@ -85,7 +89,14 @@ class PreviewSerializer(serializers.Serializer[Any]):
     )
     effects = EffectsSerializer(
         allow_null=True,
-        help_text="Null unless `effects` is set; always null for a ConfigMap of the device plugin.",
+        help_text="Null unless `effects` is set, and until a studio has a first answer; null for a ConfigMap of the "
+        "device plugin.",
+    )
+    effects_pending = serializers.BooleanField(
+        help_text="A studio still tries the change: send the request again for more effects."
+    )
+    effects_problem = serializers.CharField(
+        allow_blank=True, help_text="Why there are no effects, or not all: no studio runs, or its trial failed."
     )
 
 
@@ -108,28 +119,25 @@ class PreviewView(ClusterView):
     def post(self, request: Request) -> Response:
         """Preview a submission: whether its workloads would start now, why not, and the price. Nothing is stored.
 
-        With `effects`, also list the other workloads that would be affected, and the quotas that would be exceeded.
+        With `effects`, a studio also tries the other workloads that would be affected, and the quotas that would be
+        exceeded. The request waits some seconds for it; while `effects_pending` is true, send it again.
         """
         now = time.time()
         with_effects = flag(request, "effects")
         if with_effects and not (self.access.is_cluster_admin or self.access.cohorts):
-            # Effects concern the queues of all tenants, and their preview delays other requests for seconds.
+            # Effects concern the queues of all tenants.
             raise NotPermitted("Only cluster admins and queue-admins may preview effects.")
-        # Load a large cluster, which takes seconds, before the transaction, so that others do not wait for its locks.
-        with kept_world(self.cluster, now) as world:
-            before = _outlook(world, now) if with_effects else None
-        with ExitStack() as held:
-            with transaction.atomic():
-                result = self._changed(request)
-                workloads = list(_workloads_of(self.cluster, result))
-                manifests = list(_manifests_of(self.cluster, result))
-                world = held.enter_context(kept_world(self.cluster, now))
-                self._configure(world, result, held)
-                found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
-                pod_sets = _pod_sets_of(workloads)
-                transaction.set_rollback(True)
-            # The rows are unlocked again, but the World still contains the change.
-            after = _outlook(world, now) if with_effects and not _is_of_devices(result) else None
+        with kept_world(self.cluster, now):
+            pass  # Load a large cluster, which takes seconds, before the transaction: others wait for its locks.
+        with ExitStack() as held, transaction.atomic():
+            result = self._changed(request)
+            workloads = list(_workloads_of(self.cluster, result))
+            manifests = list(_manifests_of(self.cluster, result))
+            world = held.enter_context(kept_world(self.cluster, now))
+            self._configure(world, result, held)
+            found = {row.key: world.explain(row.key) for row in workloads if world.workload(row.key) is not None}
+            pod_sets = _pod_sets_of(workloads)
+            transaction.set_rollback(True)
         prices = read_prices(self.cluster)
         answer = {
             "result": result_json(result) | {"dry_run": True},
@@ -146,7 +154,7 @@ class PreviewView(ClusterView):
                 if row.key in found
             ],
             "manifests": manifests,
-            "effects": None if before is None or after is None else effects_json(effects(before, after), self.access),
+            **(self._effects(request) if with_effects and not _is_of_devices(result) else _NO_EFFECTS),
         }
         return Response(answer)
 
@@ -154,7 +162,8 @@ class PreviewView(ClusterView):
         body = cast("bytes", request.data or b"")
         if not flag(request, "delete"):
             return apply_manifests(self.cluster, body, user=request.user)
-        return ApplyResult(tuple(self._deleted(document) for document in read_documents(body)), dry_run=True)
+        plan = Plan(delete=tuple(read_documents(body)))
+        return store_plan(self.cluster, plan, self.access, cast("User", request.user))
 
     def _configure(self, world: World, result: ApplyResult, held: ExitStack) -> None:
         """Let the World follow the Configuration of the call until `held` is left."""
@@ -164,24 +173,27 @@ class PreviewView(ClusterView):
         world.set_configuration(cluster_configuration(Cluster.objects.get(pk=self.cluster.pk)))
         held.callback(world.set_configuration, before)
 
-    def _deleted(self, document: Document) -> Applied:
-        """The object is marked or gone; a warning says what holds it."""
-        kind = kind_named(str(document.content.get("kind") or ""))
-        metadata = document.content.get("metadata")
-        named = metadata if isinstance(metadata, Mapping) else {}
-        namespace = str(named.get("namespace") or "") if kind.namespaced else ""
-        # A Configuration has no name in its manifest.
-        name = str(named.get("name") or (CONFIGURATION_NAME if kind.name == "Configuration" else ""))
-        if kind.namespaced and not self.access.may_in_tree(kind.name):
-            self.require("view", kind.name, namespace, name)
-        waiting = delete_manifest(self.cluster, kind, namespace, name, access=self.access)
-        return Applied(kind.name, namespace, name, Action.PRUNED, (waiting,) if waiting else ())
+    def _effects(self, request: Request) -> dict[str, Any]:
+        """The effects, tried by a studio; the whole ones, or the first ones while it still tries."""
+        try:
+            question = ask_preview(cast("User", request.user), self.cluster, _plan_text(request))
+        except (NoStudio, LimitReached) as refusal:
+            return _NO_EFFECTS | {"effects_problem": refusal.message}
+        wait_for_answer(question, _WAIT_SECONDS)
+        answer = question.answer
+        part = answer and (answer["whole"] or answer["first"])
+        return {
+            "effects": shown_effects(part["effects"], VisibleNames(self.access, self.cluster)) if part else None,
+            "effects_pending": question.state in OPEN_STATES,
+            "effects_problem": question.message,
+        }
 
 
-def _outlook(world: World, now: float) -> Outlook:
-    """The result of the next cycles, as far as the time allows to try."""
-    end = time.monotonic() + _TRIED_SECONDS
-    return look_ahead(world, now, lambda: time.monotonic() < end)
+def _plan_text(request: Request) -> str:
+    text = (request.data or b"").decode("utf-8-sig")
+    if not flag(request, "delete"):
+        return cast("str", text)
+    return json.dumps({"delete": [document.content for document in read_documents(text)]})
 
 
 def _is_of_devices(result: ApplyResult) -> bool:

@@ -221,13 +221,14 @@ class LiveHeartbeatFrame(_Head):
 
 
 class LiveQuestionFrame(TypedDict):
-    """A question of this user to the studio has ended; its answer is read over REST. It has no place in the stream."""
+    """A question of this user to the studio has ended, or has a first answer (Running); it is read over REST. The frame
+    has no place in the stream."""
 
     type: Literal["question"]
     cluster: str
     id: int
     kind: str
-    state: Literal["Answered", "Failed"]
+    state: Literal["Running", "Answered", "Failed"]
 
 
 FRAMES = (LiveSnapshotFrame, LiveDeltaFrame, LiveHeartbeatFrame, LiveQuestionFrame)

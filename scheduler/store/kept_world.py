@@ -101,6 +101,15 @@ def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
             raise
 
 
+def changed_rows(cluster: Cluster) -> dict[str, dict[int, str]]:
+    """The rows of this transaction that differ from the rows of the kept World, which is not changed: kind -> row id ->
+    key. Raises KeyError if no World of the cluster is kept."""
+    with _kept_lock:
+        before = _kept[cluster.pk].versions
+    found = {kind: _difference(before.get(kind, {}), _versions(kind, cluster.pk)) for kind in _TABLES}
+    return {kind: noted for kind, noted in found.items() if noted}
+
+
 def forget_world(cluster: Cluster) -> None:
     """Load everything again on the next use."""
     with _kept_lock:

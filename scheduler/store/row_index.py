@@ -107,7 +107,7 @@ class RowIndex:
     def load(self, now: float, workloads: Mapping[int, str] | None = None) -> None:
         """Load the cluster, in the order in which objects refer to each other; if `workloads` (ids with keys) is
         given, only these workloads."""
-        for kind in _KINDS:
+        for kind in KINDS_IN_ORDER:
             self._read(kind, workloads if kind == "workload" else None, now)
         self._queue_problems = self._world.queue_problems()
         self._everyone_is_due = False
@@ -126,7 +126,7 @@ class RowIndex:
     def apply(self, changes: Changes, now: float) -> None:
         """Apply the changed rows as they are now. Deleted objects are removed first, since a new object may have the
         name."""
-        for kind in _KINDS:
+        for kind in KINDS_IN_ORDER:
             noted = changes.by_kind.get(kind)
             if noted:
                 self._read(kind, noted, now)
@@ -521,7 +521,7 @@ class RowIndex:
         return DeviceRow(stored.id, stored.node_id)
 
 
-_KINDS = (
+KINDS_IN_ORDER = (
     "namespace",
     "runtimeclass",
     "limitrange",
@@ -536,6 +536,7 @@ _KINDS = (
     DEVICE_OBJECT,
     "workload",
 )
+"""The kinds of rows, in the order in which objects refer to each other."""
 """In the order in which they refer to each other. `cluster` is the engine's own kind; other kinds do not affect
 decisions."""
 _CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})

@@ -102,9 +102,7 @@ class KnownObjects:
 
 def _is_placed(info: WorkloadInfo, node: str, device: str) -> bool:
     pods = info.placement.pods if info.placement is not None else ()
-    return any(
-        pod.node == node and (not device or any(held.uuid == device for held in pod.slices)) for pod in pods
-    )
+    return any(pod.node == node and (not device or any(held.uuid == device for held in pod.slices)) for pod in pods)
 
 
 def _has_domain(info: WorkloadInfo, node: str) -> bool:

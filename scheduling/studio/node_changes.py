@@ -47,8 +47,8 @@ class CordonNode:
 
 @dataclass(frozen=True, slots=True)
 class LoseNode:
-    """The node, or one of its devices, fails: the workloads on it are evicted, and wait again. Workloads with a topology
-    first try to replace the node, as in a cycle. Raises KeyError as `AddNodes`."""
+    """The node, or one of its devices, fails: the workloads on it are evicted, and wait again. Workloads with a
+    topology first try to replace the node, as in a cycle. Raises KeyError as `AddNodes`."""
 
     name: str
     device: str = ""

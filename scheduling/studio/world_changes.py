@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, assert_never
+from typing import Any, Protocol
 
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.search.namespace_quota import NamespaceQuota
@@ -20,7 +20,6 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.workload import Workload
 from scheduling.world import World
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +55,24 @@ class SetObject:
     def apply(self, world: World, now: float) -> None:
         """Apply the change."""
         value = self.value
-        match value:
-            case ClusterQueue():
-                world.set_cluster_queue(value)
-            case Cohort():
-                world.set_cohort(value)
-            case LocalQueue():
-                world.set_local_queue(value)
-            case ResourceFlavor():
-                world.set_resource_flavor(value)
-            case Topology():
-                world.set_topology(value)
-            case AdmissionCheck():
-                world.set_admission_check(value)
-            case Node():
-                world.set_node(value)
-            case Workload():
-                world.set_workload(value, now)
-            case Namespace():
-                world.set_namespace(value.name, value.labels)
-            case RuntimeClass():
-                world.set_runtime_class(value)
-            case LimitRange():
-                world.set_limit_range(value)
-            case NamespaceQuota():
-                world.set_resource_quota(value)
-            case _:
-                assert_never(value)
+        if isinstance(value, Workload):
+            world.set_workload(value, now)
+        elif isinstance(value, Namespace):
+            world.set_namespace(value.name, value.labels)
+        else:
+            setters: dict[type[Settable], Callable[[Any], None]] = {
+                ClusterQueue: world.set_cluster_queue,
+                Cohort: world.set_cohort,
+                LocalQueue: world.set_local_queue,
+                ResourceFlavor: world.set_resource_flavor,
+                Topology: world.set_topology,
+                AdmissionCheck: world.set_admission_check,
+                Node: world.set_node,
+                RuntimeClass: world.set_runtime_class,
+                LimitRange: world.set_limit_range,
+                NamespaceQuota: world.set_resource_quota,
+            }
+            setters[type(value)](value)
 
 
 @dataclass(frozen=True, slots=True)

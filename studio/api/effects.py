@@ -7,7 +7,8 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from accounts.services.access import Access
-from scheduling.outlook import Effects, LoadChange, NodeKind
+from scheduling.outlook import NodeKind
+from studio.services.visible_names import VisibleNames
 
 _MAX_NAMED: Final = 20
 QUOTA_HOLDERS: Final = [kind.value for kind in NodeKind]
@@ -57,21 +58,18 @@ class EffectsSerializer(serializers.Serializer[Any]):
     waits = AffectedWorkloadsSerializer(help_text="Workloads that would start without the change, but wait with it.")
     preempted = AffectedWorkloadsSerializer()
     stopped = AffectedWorkloadsSerializer(help_text="Workloads that would be evicted because their queue is drained.")
-    quotas = QuotaEffectSerializer(many=True)
-    inactive = InactiveQueueSerializer(many=True)
+    quotas = QuotaEffectSerializer(many=True, help_text="Of the ClusterQueues and cohorts that the user may see.")
+    inactive = InactiveQueueSerializer(many=True, help_text="Of the ClusterQueues that the user may see.")
 
 
-def effects_json(found: Effects, access: Access) -> dict[str, Any]:
-    """Return the effects in the shape of `EffectsSerializer`. A caller who may change the queues may read their
-    names."""
+def shown_effects(found: Mapping[str, Any], names: VisibleNames) -> dict[str, Any]:
+    """Return stored effects (`scheduling.studio.plan_effects_json`) in the shape of `EffectsSerializer`."""
+    access = names.access
     return {
-        "complete": found.complete,
-        "starts": shown_workloads(found.starts, access),
-        "waits": shown_workloads(found.waits, access),
-        "preempted": shown_workloads(found.preempted, access),
-        "stopped": shown_workloads(found.stopped, access),
-        "quotas": [quota_json(change) for change in found.quotas],
-        "inactive": [{"name": name, "message": why} for name, why in sorted(found.inactive.items())],
+        "complete": found["complete"],
+        **{name: shown_workloads(found[name], access) for name in ("starts", "waits", "preempted", "stopped")},
+        "quotas": [each for each in found["quotas"] if names.sees_holder(each["kind"], each["name"])],
+        "inactive": [each for each in found["inactive"] if names.sees_queue(each["name"])],
     }
 
 
@@ -83,19 +81,4 @@ def shown_workloads(found: Mapping[str, str] | Iterable[str], access: Access) ->
     return {
         "count": len(queues),
         "workloads": [{"workload": key, "cluster_queue": queues[key]} for key in seen[:_MAX_NAMED]],
-    }
-
-
-def quota_json(change: LoadChange) -> dict[str, Any]:
-    """Return the change of one quota in the shape of `QuotaEffectSerializer`."""
-    place, load = change.place, change.load
-    return {
-        "kind": place.kind.value,
-        "name": place.name,
-        "flavor": place.flavor,
-        "resource": place.resource,
-        "nominal_before": change.nominal_before,
-        "nominal": load.nominal,
-        "used": load.used,
-        "over": load.over,
     }

@@ -1,25 +1,35 @@
 """`studio/questions/`: the user's own questions to the studio."""
 
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.fields import Text
+from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView, json_object
 from accounts.services.access import Access
 from foundation.exceptions import Conflict
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus
+from studio.api.plan_answers import WhatIfSerializer, shown_what_if
 from studio.api.remedies import RemediesSerializer, shown_remedies
-from studio.models import QUESTION_KINDS, QUESTION_STATES, Question, QuestionKind
-from studio.services.questions import ask_question
+from studio.models import ASKED_KINDS, QUESTION_STATES, Question, QuestionKind
+from studio.services.plans import MAX_PLAN_BYTES, read_plan, store_plan
+from studio.services.questions import ask_question, require_studio, save_question
+from studio.services.visible_names import VisibleNames
+
+_MAX_NAME: Final = 100
+_NAME_HELP: Final = "Saves the plan: it is kept, and readers of all namespaces may open it. Empty: not saved."
+_SAVED: Final = "saved"
 
 
 class QuestionWorkloadSerializer(serializers.Serializer[Any]):
@@ -32,14 +42,32 @@ class QuestionWorkloadSerializer(serializers.Serializer[Any]):
 class QuestionRequestSerializer(serializers.Serializer[Any]):
     """A question to ask."""
 
-    kind = serializers.ChoiceField(QUESTION_KINDS)
+    kind = serializers.ChoiceField(ASKED_KINDS)
     workload = QuestionWorkloadSerializer(required=False, help_text="Required for `remedies`.")
+    plan = Text(
+        required=False,
+        help_text="Required for `what-if`: YAML of manifests to apply, or of the sections apply, delete, nodes, end "
+        "and policies.",
+        max_length=MAX_PLAN_BYTES,
+        trim_whitespace=False,
+    )
+    name = Text(required=False, allow_blank=True, default="", max_length=_MAX_NAME, help_text=_NAME_HELP)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Each kind has its own inputs."""
         if attrs["kind"] == QuestionKind.REMEDIES and "workload" not in attrs:
             raise ValidationError({"workload": "Required value: the workload that is to start."})
+        if attrs["kind"] == QuestionKind.WHAT_IF and "plan" not in attrs:
+            raise ValidationError({"plan": "Required value: the changes to try."})
+        if attrs["kind"] != QuestionKind.WHAT_IF and attrs["name"]:
+            raise ValidationError({"name": "Forbidden: only plans (what-if) are saved."})
         return attrs
+
+
+class SavedPlanSerializer(serializers.Serializer[Any]):
+    """The name by which a plan is saved."""
+
+    name = Text(allow_blank=True, max_length=_MAX_NAME, help_text=_NAME_HELP)
 
 
 class QuestionSummarySerializer(serializers.Serializer[Any]):
@@ -47,8 +75,10 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
 
     id = serializers.IntegerField()
     cluster = serializers.CharField()
-    kind = serializers.ChoiceField(QUESTION_KINDS)
+    kind = serializers.ChoiceField(ASKED_KINDS)
     workload = QuestionWorkloadSerializer(allow_null=True)
+    name = serializers.CharField(allow_blank=True, help_text="Of a saved plan.")
+    asked_by = serializers.CharField()
     state = serializers.ChoiceField(QUESTION_STATES)
     reason = serializers.CharField(
         allow_blank=True,
@@ -67,7 +97,11 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
 class QuestionSerializer(QuestionSummarySerializer):
     """A question, and its answer in the field of its kind."""
 
+    plan = serializers.CharField(allow_null=True, help_text="The text that was asked; null for another kind.")
     remedies = RemediesSerializer(allow_null=True, help_text="Null for another kind, and until it is answered.")
+    what_if = WhatIfSerializer(
+        allow_null=True, help_text="Null for another kind, and until its first answer; its state is then still Running."
+    )
 
 
 def summary_json(question: Question) -> dict[str, Any]:
@@ -79,6 +113,8 @@ def summary_json(question: Question) -> dict[str, Any]:
         "cluster": question.cluster.name,
         "kind": question.kind,
         "workload": named,
+        "name": question.name,
+        "asked_by": question.user.get_username(),
         "state": question.state,
         "reason": question.reason,
         "message": question.message,
@@ -92,11 +128,13 @@ def summary_json(question: Question) -> dict[str, Any]:
 
 def question_json(question: Question, access: Access) -> dict[str, Any]:
     """Return a question in the shape of `QuestionSerializer`, as this reader may see it."""
-    answer = question.answer
-    remedies = None
-    if answer is not None and question.kind == QuestionKind.REMEDIES:
-        remedies = shown_remedies(answer, access)
-    return summary_json(question) | {"remedies": remedies}
+    answer, kind = question.answer, question.kind
+    names = VisibleNames(access, question.cluster)
+    return summary_json(question) | {
+        "plan": question.inputs["plan"] if kind == QuestionKind.WHAT_IF else None,
+        "remedies": shown_remedies(answer, access) if answer and kind == QuestionKind.REMEDIES else None,
+        "what_if": shown_what_if(answer, names) if answer and kind == QuestionKind.WHAT_IF else None,
+    }
 
 
 class _QuestionView(ClusterView):
@@ -108,16 +146,23 @@ class _QuestionView(ClusterView):
     writes_what_is_mirrored = False  # nothing of the cluster is written
 
     def questions(self) -> QuerySet[Question]:
-        found = Question.objects.filter(cluster=self.cluster, user=cast("User", self.request.user))
-        namespaces = self.access.visible_namespaces()
-        return (
-            found.select_related("cluster")
-            if namespaces is None
-            else found.select_related("cluster").filter(namespace__in=namespaces)
-        )
+        """The user's own."""
+        return self._visible().filter(user=cast("User", self.request.user))
 
-    def question(self, question_id: int) -> Question:
-        found = self.questions().filter(pk=question_id).first()
+    def saved(self) -> QuerySet[Question]:
+        """The user's own saved plans, and those of others for a reader of all namespaces: a plan has names."""
+        found = self._visible().exclude(name="")
+        return found if self.access.sees_everything else found.filter(user=cast("User", self.request.user))
+
+    def _visible(self) -> QuerySet[Question]:
+        found = Question.objects.filter(cluster=self.cluster, kind__in=ASKED_KINDS).select_related("cluster", "user")
+        namespaces = self.access.visible_namespaces()
+        return found if namespaces is None else found.filter(namespace__in=[*namespaces, ""])
+
+    def question(self, question_id: int, *, own: bool = False) -> Question:
+        """One of the user's own questions, or a saved plan unless `own`."""
+        rows = self.questions() if own else self.questions() | self.saved()
+        found = rows.filter(pk=question_id).first()
         if found is None:
             raise self.missing("Question", str(question_id))
         return found
@@ -128,10 +173,19 @@ class QuestionListView(_QuestionView):
 
     serializer_class = QuestionSummarySerializer
 
-    @extend_schema(responses=QuestionSummarySerializer(many=True), operation_id="studio_questions_list")
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                _SAVED, bool, description="Saved plans instead, for readers of all namespaces also those of others."
+            )
+        ],
+        responses=QuestionSummarySerializer(many=True),
+        operation_id="studio_questions_list",
+    )
     def get(self, request: Request) -> Response:
         """List your questions of the last day, the newest first, without their answers."""
-        page = self.paginate_queryset(self.questions().defer("answer"))
+        rows = self.saved() if flag(request, _SAVED) else self.questions()
+        page = self.paginate_queryset(rows.defer("answer"))
         return self.get_paginated_response([summary_json(question) for question in page or ()])
 
     @extend_schema(
@@ -149,7 +203,20 @@ class QuestionListView(_QuestionView):
         """
         serializer = QuestionRequestSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)
-        asked = serializer.validated_data["workload"]
+        asked = serializer.validated_data
+        question = self._what_if(asked) if asked["kind"] == QuestionKind.WHAT_IF else self._remedies(asked["workload"])
+        return Response(question_json(question, self.access), status.HTTP_201_CREATED)
+
+    def _what_if(self, asked: Mapping[str, Any]) -> Question:
+        """Mistakes, and changes that the user may not make, are refused at once."""
+        user, plan = cast("User", self.request.user), read_plan(asked["plan"])
+        require_studio()
+        with transaction.atomic():
+            store_plan(self.cluster, plan, self.access, user)
+            transaction.set_rollback(True)
+        return ask_question(user, self.cluster, QuestionKind.WHAT_IF, {"plan": asked["plan"]}, name=asked["name"])
+
+    def _remedies(self, asked: Mapping[str, Any]) -> Question:
         namespace, name = asked["namespace"], asked["name"]
         self.require("view", "Workload", namespace, name)
         workload = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).first()
@@ -157,11 +224,8 @@ class QuestionListView(_QuestionView):
             raise self.missing("Workload", namespace, name)
         if workload.status == WorkloadStatus.FINISHED:
             raise Conflict(f"Workload {namespace}/{name} has finished: ask about one that waits.")
-        question = ask_question(
-            cast("User", request.user), self.cluster, QuestionKind.REMEDIES, {"namespace": namespace, "name": name},
-            namespace,
-        )  # fmt: skip
-        return Response(question_json(question, self.access), status.HTTP_201_CREATED)
+        inputs = {"namespace": namespace, "name": name}
+        return ask_question(cast("User", self.request.user), self.cluster, QuestionKind.REMEDIES, inputs, namespace)
 
 
 class QuestionView(_QuestionView):
@@ -174,8 +238,21 @@ class QuestionView(_QuestionView):
         """One of your questions, with its answer as soon as there is one."""
         return Response(question_json(self.question(question_id), self.access))
 
+    @extend_schema(
+        request=SavedPlanSerializer, responses=QuestionSerializer, operation_id="studio_questions_partial_update"
+    )
+    def patch(self, request: Request, question_id: int) -> Response:
+        """Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name."""
+        serializer = SavedPlanSerializer(data=json_object(request.data))
+        serializer.is_valid(raise_exception=True)
+        question = self.question(question_id, own=True)
+        if question.kind != QuestionKind.WHAT_IF:
+            raise Conflict(f"Question {question_id} is no plan: only plans (what-if) are saved.")
+        save_question(question, serializer.validated_data["name"])
+        return Response(question_json(question, self.access))
+
     @extend_schema(responses={204: None}, operation_id="studio_questions_delete")
     def delete(self, request: Request, question_id: int) -> Response:
         """Delete one of your questions. If it is being tried, the trial ends within seconds."""
-        self.question(question_id).delete()
+        self.question(question_id, own=True).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)

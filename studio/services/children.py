@@ -1,6 +1,7 @@
 """One child process per question: a fork of the studio that works on its copy of everything, within limits.
 
-The child writes its outcome as JSON to a pipe and ends. It ends with the studio, whatever ends that (Linux).
+The child writes first answers as lines of JSON to a pipe, then its outcome, and ends. It ends with the studio, whatever
+ends that (Linux).
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ MAX_ANSWER_BYTES: Final = 16 * _MIB
 _log = logging.getLogger(__name__)
 
 GoOn = Callable[[], bool]
-Work = Callable[[GoOn], Mapping[str, Any]]
-"""Tries a question while `go_on` returns True, and returns its answer as JSON."""
+Tell = Callable[[Mapping[str, Any]], None]
+Work = Callable[[GoOn, Tell], Mapping[str, Any]]
+"""Tries a question while `go_on` returns True, and returns its answer as JSON. It may `tell` first answers before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Child:
     limits: Limits
     started: float = field(default_factory=time.monotonic)
     outcome: Outcome | None = None
+    _first: Mapping[str, Any] | None = None
     _parts: list[bytes] = field(default_factory=list)
     _size: int = 0
 
@@ -84,7 +87,22 @@ class Child:
                     self.end(Outcome(None, "TooLarge", f"The answer has more than {MAX_ANSWER_BYTES // _MIB} MiB."))
                     return
                 self._parts.append(part)
+                if b"\n" in part:
+                    self._take_lines()
             self._reap()
+
+    def take_first(self) -> Mapping[str, Any] | None:
+        """Return the first answer that it has told since the last call."""
+        found, self._first = self._first, None
+        return found
+
+    def _take_lines(self) -> None:
+        """Read the complete lines, which are first answers."""
+        *lines, rest = b"".join(self._parts).split(b"\n")
+        self._parts = [rest]
+        for line in lines:
+            with suppress(orjson.JSONDecodeError):
+                self._first = orjson.loads(line)
 
     def is_overdue(self) -> bool:
         """Whether it runs although its own alarm should have ended it."""
@@ -132,7 +150,7 @@ def start_child(work: Work, limits: Limits) -> Child:
         if die_with_studio is not None:
             die_with_studio()
         _limit(limits)
-        _write(writing, _outcome(work, limits))
+        _write(writing, _outcome(work, limits, lambda first: _write(writing, _json(first) + b"\n")))
         status = 0
     finally:
         os._exit(status)  # neither the studio's clean-up nor its buffers
@@ -176,10 +194,14 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _outcome(work: Work, limits: Limits) -> bytes:
+def _json(value: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _outcome(work: Work, limits: Limits, tell: Tell) -> bytes:
     end = time.monotonic() + limits.seconds
     try:
-        return orjson.dumps({"answer": work(lambda: time.monotonic() < end)}, option=orjson.OPT_NON_STR_KEYS)
+        return _json({"answer": work(lambda: time.monotonic() < end, tell)})
     except MemoryError:
         outcome = _too_much_memory(limits)
     except KueuewebError as error:

@@ -5,7 +5,7 @@ A studio renews its leases while it lives, by the database's clock. A question w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -55,7 +55,7 @@ def take_question(studio: UUID) -> Question | None:
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, {"studio": studio, "seconds": LEASE_SECONDS})
         row = cursor.fetchone()
-    return Question.objects.select_related("cluster").filter(pk=row[0]).first() if row else None
+    return Question.objects.select_related("cluster", "user").filter(pk=row[0]).first() if row else None
 
 
 def renew_leases(studio: UUID, ids: Iterable[int]) -> set[int]:
@@ -81,6 +81,12 @@ def give_back(studio: UUID) -> None:
             wake_studios()
 
 
+def store_first_answer(question_id: int, studio: UUID, answer: Mapping[str, Any]) -> bool:
+    """Store the first answer of a running question; False if it is deleted, or another studio's now."""
+    mine = Question.objects.filter(pk=question_id, studio=studio, state=QuestionState.RUNNING)
+    return bool(mine.update(answer=answer))
+
+
 def end_question(question_id: int, studio: UUID, state: QuestionState, **values: Any) -> bool:
     """Store the end of a question; False if it is deleted, or another studio's now."""
     mine = Question.objects.filter(pk=question_id, studio=studio, state=QuestionState.RUNNING)
@@ -94,5 +100,5 @@ def wake_studios() -> None:
 
 
 def forget_questions(before: datetime) -> None:
-    """Delete questions that were asked before then."""
-    Question.objects.filter(created_at__lt=before).delete()
+    """Delete questions that were asked before then; saved plans stay."""
+    Question.objects.filter(created_at__lt=before, name="").delete()

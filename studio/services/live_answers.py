@@ -1,10 +1,11 @@
-"""Tells a user's live streams that a question has ended. Its answer is read over REST, with the reader's rights."""
+"""Tells a user's live streams that a question has an answer, or has failed. The answer is read over REST, with the
+reader's rights."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from channels.layers import get_channel_layer
 from redis import RedisError
@@ -15,17 +16,22 @@ from studio.models import Question, QuestionState
 
 _TIMEOUT_SECONDS: Final = 0.5
 
+_STATES: Final[dict[QuestionState, Literal["Answered", "Failed"]]] = {
+    QuestionState.ANSWERED: "Answered",
+    QuestionState.FAILED: "Failed",
+}
+
 _log = logging.getLogger(__name__)
 
 
-def announce_end(question: Question) -> None:
+def announce_answer(question: Question) -> None:
     """Send the frame, through a connection of its own that is closed again. Without Redis, readers ask again."""
     frame: LiveQuestionFrame = {
         "type": "question",
         "cluster": question.cluster.name,
         "id": question.pk,
         "kind": question.kind,
-        "state": "Answered" if question.state == QuestionState.ANSWERED else "Failed",
+        "state": _STATES.get(QuestionState(question.state), "Running"),
     }
     try:
         # Not asgiref's async_to_sync: it starts a thread, and the studio has none when it forks.

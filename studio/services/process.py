@@ -30,9 +30,10 @@ from studio.services.leases import (
     give_back,
     give_up_hopeless,
     renew_leases,
+    store_first_answer,
     take_question,
 )
-from studio.services.live_answers import announce_end
+from studio.services.live_answers import announce_answer
 from studio.services.trials import Trial, prepare_trial
 
 _RENEW_SECONDS: Final = LEASE_SECONDS / 5
@@ -133,11 +134,15 @@ class Studio:
             elif running.child.is_overdue():
                 running.child.end(Outcome(None, "TimeLimit", "The trial did not end in its time."))
         for question in Question.objects.select_related("cluster").filter(pk__in=give_up_hopeless()):
-            announce_end(question)
+            announce_answer(question)
 
     def _end(self) -> None:
-        """Store the outcomes of children that have ended. Where the database is away they are kept until it is back."""
+        """Store first answers, and the outcomes of children that have ended. Where the database is away, outcomes are
+        kept until it is back."""
         for key, running in [*self._running.items()]:
+            first = running.child.take_first()
+            if first is not None and store_first_answer(key, self.id, first):
+                announce_answer(running.question)
             outcome = running.child.outcome
             if outcome is not None:
                 self._store(running.question, outcome, running.trial)
@@ -145,11 +150,13 @@ class Studio:
 
     def _store(self, question: Question, outcome: Outcome, trial: Trial | None) -> None:
         question.state = QuestionState.FAILED if outcome.answer is None else QuestionState.ANSWERED
-        values: dict[str, Any] = {"answer": outcome.answer, "reason": outcome.reason, "message": outcome.message}
+        values: dict[str, Any] = {"reason": outcome.reason, "message": outcome.message}
+        if outcome.answer is not None:
+            values["answer"] = outcome.answer  # a first answer stays where the whole one failed
         if trial is not None:
             values |= {"configuration_generation": trial.configuration_generation, "tried_at": trial.tried_at}
         if end_question(question.pk, self.id, question.state, **values):
-            announce_end(question)
+            announce_answer(question)
 
     def _has_room(self) -> bool:
         return len(self._running) < self._children

@@ -22,6 +22,7 @@ from studio.services.leases import wake_studios
 MAX_OPEN_PER_USER: Final = 50
 MAX_KEPT_PER_USER: Final = 200
 """Ended questions of a user that are kept: an answer can be large, and a script can ask all day."""
+MAX_SAVED_PER_USER: Final = 100
 _FRESH: Final = timedelta(seconds=10)
 """An answer that is younger is given again, unless the configuration has changed since."""
 _WAITERS: Final = 2
@@ -48,9 +49,9 @@ def require_studio() -> None:
 
 
 def ask_question(
-    user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str = ""
+    user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str = "", name: str = ""
 ) -> Question:
-    """Store a question, which wakes the studio on commit. Raises NoStudio and LimitReached."""
+    """Store a question, which wakes the studio on commit; with a `name`, it stays. Raises NoStudio and LimitReached."""
     require_studio()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
@@ -60,16 +61,35 @@ def ask_question(
                 retry_after=5,
             )
         _forget_oldest(user)
+        if name:
+            _require_room(user)
         question = Question.objects.create(
-            cluster=cluster, user=user, kind=kind, namespace=namespace, inputs=dict(inputs)
+            cluster=cluster, user=user, kind=kind, namespace=namespace, inputs=dict(inputs), name=name
         )
         question.refresh_from_db(fields=["created_at"])  # set by the database
         wake_studios()
         return question
 
 
+def save_question(question: Question, name: str) -> None:
+    """Keep a plan by this name; an empty name lets it go. Raises LimitReached."""
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=question.user_id)
+        if name and not question.name:
+            _require_room(question.user)
+        question.name = name
+        question.save(update_fields=["name"])
+
+
+def _require_room(user: User) -> None:
+    if _questions_of(user).exclude(name="").count() >= MAX_SAVED_PER_USER:
+        raise LimitReached(f"You have saved {MAX_SAVED_PER_USER} plans, which is the most. Delete one.")
+
+
 def _forget_oldest(user: User) -> None:
-    ended = _questions_of(user).exclude(state__in=OPEN_STATES).order_by("-id").values_list("pk", flat=True)
+    ended = (
+        _questions_of(user).filter(name="").exclude(state__in=OPEN_STATES).order_by("-id").values_list("pk", flat=True)
+    )
     Question.objects.filter(pk__in=list(ended[MAX_KEPT_PER_USER - 1 :])).delete()
 
 
@@ -88,6 +108,17 @@ def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[
             ).first()
         )
         return found or ask_question(user, cluster, kind, inputs, namespace)
+
+
+def ask_preview(user: User, cluster: Cluster, plan: str) -> Question:
+    """Ask what a plan that a form edits would do. Earlier previews of the user that are not answered are dropped: the
+    form shows another text now. Raises NoStudio and LimitReached."""
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
+        inputs = {"plan": plan}
+        open_ones = _questions_of(user).filter(kind=QuestionKind.PREVIEW, state__in=OPEN_STATES)
+        open_ones.exclude(cluster=cluster, inputs=inputs).delete()
+        return ask_again(user, cluster, QuestionKind.PREVIEW, inputs, "")
 
 
 def wait_for_answer(question: Question, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -13,11 +13,16 @@ from accounts.models import Cluster
 from foundation.exceptions import NotFound
 from queues.models import WorkloadPriorityClass
 from scheduler.store.kept_world import kept_world
+from scheduling.studio.plan_effects import FirstAnswer, what_if
+from scheduling.studio.plan_effects_json import first_json, what_if_json
 from scheduling.studio.remedies import find_remedies
 from scheduling.studio.remedies_json import remedies_json
+from scheduling.studio.world_changes import Change
 from scheduling.world import World
 from studio.models import Question, QuestionKind
-from studio.services.children import GoOn, Work
+from studio.services.children import GoOn, Tell, Work
+from studio.services.planned_changes import planned_changes
+from studio.services.plans import read_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +35,51 @@ class Trial:
 
 
 def prepare_trial(question: Question) -> Trial:
-    """Bring the kept World of the question's cluster up to date. Raises NotFound where its object is gone.
+    """Bring the kept World of the question's cluster up to date. Raises NotFound where its object is gone,
+    and what `planned_changes` raises.
 
     The generation is read before the rows: what is tried is of this generation, or a newer one.
     """
     cluster = Cluster.objects.get(pk=question.cluster_id)
     now = time.time()
-    with kept_world(cluster, now) as world:
-        work = _PREPARED[QuestionKind(question.kind)](question, world, now)
+    work = _PREPARED[QuestionKind(question.kind)](question, cluster, now)
     return Trial(work, cluster.configuration_generation, datetime.fromtimestamp(now, UTC))
 
 
-def _remedies(question: Question, world: World, now: float) -> Work:
+def _remedies(question: Question, cluster: Cluster, now: float) -> Work:
     key = f"{question.inputs['namespace']}/{question.inputs['name']}"
-    if world.workload(key) is None:
+    with kept_world(cluster, now) as world:
+        known = world.workload(key) is not None
+    if not known:
         raise NotFound(f"There is no unfinished Workload {key}.")
     classes = WorkloadPriorityClass.objects.filter(cluster=question.cluster_id)
     return partial(_try_remedies, world, key, now, dict(classes.values_list("name", "value")))
 
 
-def _try_remedies(world: World, key: str, now: float, priorities: Mapping[str, int], go_on: GoOn) -> Mapping[str, Any]:
+def _try_remedies(
+    world: World, key: str, now: float, priorities: Mapping[str, int], go_on: GoOn, tell: Tell
+) -> Mapping[str, Any]:
     return remedies_json(find_remedies(world, key, now, priorities, go_on))
 
 
-_PREPARED: Final[Mapping[QuestionKind, Callable[[Question, World, float], Work]]] = {QuestionKind.REMEDIES: _remedies}
+def _what_if(question: Question, cluster: Cluster, now: float) -> Work:
+    world, changes = planned_changes(cluster, read_plan(question.inputs["plan"]), question.user, now)
+    return partial(try_what_if, world, changes, now)
+
+
+def try_what_if(world: World, changes: Sequence[Change], now: float, go_on: GoOn, tell: Tell) -> Mapping[str, Any]:
+    """Try the changes; tell the first answer, and return both."""
+    first: dict[str, Any] = {}
+
+    def tell_first(found: FirstAnswer) -> None:
+        first.update(first_json(found))
+        tell(first)
+
+    return what_if_json(what_if(world, changes, now, go_on, tell_first), first)
+
+
+_PREPARED: Final[Mapping[QuestionKind, Callable[[Question, Cluster, float], Work]]] = {
+    QuestionKind.REMEDIES: _remedies,
+    QuestionKind.WHAT_IF: _what_if,
+    QuestionKind.PREVIEW: _what_if,
+}

@@ -179,6 +179,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET studio/questions/": (EVERYBODY, None),
     "POST studio/questions/": (TENANTS, QUESTION),
     "GET studio/questions/{question_id}/": ("", None),
+    "PATCH studio/questions/{question_id}/": ("", {"name": "plan"}),
     "DELETE studio/questions/{question_id}/": ("", None),
     "GET workloads/counts/": (EVERYBODY, None),
     "GET workloads/{namespace}/{name}/events/": (TENANTS, None),

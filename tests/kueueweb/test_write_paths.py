@@ -116,6 +116,10 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "studio/questions/"): Write(
         {"kind": "remedies", "workload": {"namespace": "team-a", "name": "one"}}, before="a studio", right=codes(201)
     ),
+    # It is no plan, and only plans are saved.
+    ("patch", "studio/questions/{question_id}/"): Write(
+        {"name": "plan"}, right=codes(409), again=codes(409), refused=(404,)
+    ),
     ("delete", "studio/questions/{question_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "saved-views/"): Write(
         {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}}, own=True, right=codes(201),

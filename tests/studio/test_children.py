@@ -18,7 +18,7 @@ import pytest
 from foundation.exceptions import NotFound
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
-from studio.services.children import MAX_ANSWER_BYTES, Child, GoOn, Limits, Outcome, start_child
+from studio.services.children import MAX_ANSWER_BYTES, Child, GoOn, Limits, Outcome, Tell, start_child
 from tests.scheduling.world_helpers import Builder
 
 LIMITS = Limits(seconds=20, memory_mib=64)
@@ -39,28 +39,45 @@ def assert_reaped(child: Child) -> None:
 
 
 def test_a_child_answers_and_ends() -> None:
-    child = start_child(lambda _: {"pid": os.getpid()}, LIMITS)
+    child = start_child(lambda *_: {"pid": os.getpid()}, LIMITS)
     assert ended(child) == Outcome({"pid": child.pid})
 
 
 def test_a_large_answer_arrives_whole() -> None:
-    assert ended(start_child(lambda _: {"text": "x" * 2**20}, LIMITS)) == Outcome({"text": "x" * 2**20})
+    assert ended(start_child(lambda *_: {"text": "x" * 2**20}, LIMITS)) == Outcome({"text": "x" * 2**20})
+
+
+def test_first_answers_arrive_before_the_last_one() -> None:
+    reading, writing = os.pipe()
+
+    def work(_: GoOn, tell: Tell) -> Mapping[str, Any]:
+        tell({"first": "line\nbreak"})
+        os.read(reading, 1)
+        return {"first": "x" * 2**20, "whole": 2}
+
+    child = start_child(work, LIMITS)
+    select.select([child.pipe], [], [])
+    child.read()
+    assert (child.take_first(), child.take_first()) == ({"first": "line\nbreak"}, None)
+    assert child.outcome is None
+    os.write(writing, b"x")
+    assert ended(child) == Outcome({"first": "x" * 2**20, "whole": 2})
 
 
 def test_an_answer_beyond_the_limit_is_refused() -> None:
     large = Limits(seconds=20, memory_mib=512)
-    assert ended(start_child(lambda _: {"text": "x" * (MAX_ANSWER_BYTES + 1)}, large)).reason == "TooLarge"
+    assert ended(start_child(lambda *_: {"text": "x" * (MAX_ANSWER_BYTES + 1)}, large)).reason == "TooLarge"
 
 
 def test_a_refusal_is_told_with_its_reason() -> None:
-    def refuse(_: GoOn) -> Mapping[str, Any]:
+    def refuse(*_: object) -> Mapping[str, Any]:
         raise NotFound("There is no Workload a/b.")
 
     assert ended(start_child(refuse, LIMITS)) == Outcome(None, "NotFound", "There is no Workload a/b.")
 
 
 def test_the_text_of_an_unforeseen_error_stays_in_the_log() -> None:
-    def fail(_: GoOn) -> Mapping[str, Any]:
+    def fail(*_: object) -> Mapping[str, Any]:
         raise KeyError("team-b/secret")
 
     outcome = ended(start_child(fail, LIMITS))
@@ -69,28 +86,28 @@ def test_the_text_of_an_unforeseen_error_stays_in_the_log() -> None:
 
 
 def test_memory_beyond_the_limit_ends_the_child_alone() -> None:
-    outcome = ended(start_child(lambda _: {"size": len(bytearray(256 * 2**20))}, LIMITS))
+    outcome = ended(start_child(lambda *_: {"size": len(bytearray(256 * 2**20))}, LIMITS))
     assert (outcome.answer, outcome.reason) == (None, "MemoryLimit")
     assert len(bytearray(256 * 2**20)), "this process is not limited"
 
 
-def _spin(_: GoOn) -> Mapping[str, Any]:
+def _spin(*_: object) -> Mapping[str, Any]:
     while True:
         pass
 
 
-def _sleep(_: GoOn) -> Mapping[str, Any]:
+def _sleep(*_: object) -> Mapping[str, Any]:
     time.sleep(600)
     return {}
 
 
 @pytest.mark.parametrize("hang", [_spin, _sleep])
-def test_a_child_that_does_not_stop_is_ended(hang: Callable[[GoOn], Mapping[str, Any]]) -> None:
+def test_a_child_that_does_not_stop_is_ended(hang: Callable[..., Mapping[str, Any]]) -> None:
     assert ended(start_child(hang, Limits(seconds=0.2, memory_mib=64, grace_seconds=0.2))).reason == "TimeLimit"
 
 
 def test_a_child_is_told_when_its_time_is_over() -> None:
-    def work(go_on: GoOn) -> Mapping[str, Any]:
+    def work(go_on: GoOn, _: Tell) -> Mapping[str, Any]:
         while go_on():
             time.sleep(0.01)
         return {"complete": False}
@@ -108,7 +125,7 @@ def test_a_child_that_is_ended_leaves_no_process() -> None:
 _ORPHAN = """
 import sys, time
 from studio.services.children import Limits, start_child
-child = start_child(lambda go_on: time.sleep(600), Limits(seconds=600, memory_mib=64))
+child = start_child(lambda *_: time.sleep(600), Limits(seconds=600, memory_mib=64))
 print(child.pid, flush=True)
 time.sleep(600)
 """
@@ -153,7 +170,7 @@ def test_a_forked_world_decides_the_same_and_leaves_the_first_alone() -> None:
         return builder.world
 
     world = build()
-    forked = ended(start_child(lambda _: {"decisions": _decisions(world)}, LIMITS)).answer
+    forked = ended(start_child(lambda *_: {"decisions": _decisions(world)}, LIMITS)).answer
     assert forked == {"decisions": _decisions(build())}
     assert _decisions(world) == forked["decisions"] if forked else False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,14 +16,15 @@ from accounts.models import Cluster, RoleBinding
 from accounts.models import Role as UserRole
 from foundation.heartbeat import Role, touch_heartbeat
 from foundation.redis_client import redis_client
-from queues.models import LocalQueue, Workload
+from queues.models import ClusterQueue, LocalQueue, Workload
 from scheduling.advice.explanation import WaitState
 from studio.models import Question, QuestionState
-from studio.services.leases import CHANNEL
-from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER
+from studio.services.leases import CHANNEL, forget_questions
+from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_SAVED_PER_USER
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
 from tests.patience import PATIENCE_SECONDS
+from tests.studio_answers import answer_questions
 from tests.users import EPOCH, client_of
 
 QUESTIONS = "/api/v1/studio/questions/"
@@ -267,3 +269,133 @@ def test_a_committed_question_wakes_the_studios(bob: SchemaClient) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     assert [each.channel for each in heard] == [CHANNEL]
+
+
+def plan_of(cores: int) -> str:
+    """A ClusterQueue `main` with another quota."""
+    return f"""
+        apply:
+        - apiVersion: kueue.x-k8s.io/v1beta2
+          kind: ClusterQueue
+          metadata: {{name: main}}
+          spec:
+            namespaceSelector: {{}}
+            resourceGroups:
+            - coveredResources: [cpu]
+              flavors: [{{name: default-flavor, resources: [{{name: cpu, nominalQuota: {cores}}}]}}]
+    """
+
+
+JOB = """
+apply:
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: train, namespace: team-a, labels: {kueue.x-k8s.io/queue-name: queue}}
+  spec:
+    template:
+      spec:
+        restartPolicy: Never
+        containers: [{name: c, image: i, resources: {requests: {cpu: 8}}}]
+"""
+
+
+def ask_what_if(client: SchemaClient, plan: str, **fields: str) -> Any:
+    return client.post(QUESTIONS, {"kind": "what-if", "plan": plan, **fields}, format="json")
+
+
+@pytest.mark.usefixtures("studio")
+def test_a_plan_is_answered_first_and_wholly(workload: Workload, alice: SchemaClient) -> None:
+    asked = ask_what_if(alice, plan_of(0))
+    assert asked.status_code == 201, asked.content
+    assert (asked.json()["what_if"], asked.json()["plan"]) == (None, plan_of(0))
+    answer_questions()
+    found = alice.get(f"{QUESTIONS}{asked.json()['id']}/").json()
+    assert found["state"] == "Answered", found["message"]
+    first, whole = found["what_if"]["first"], found["what_if"]["whole"]
+    for part in (first, whole):
+        assert part["effects"]["waits"] == {
+            "count": 1, "workloads": [{"workload": "team-a/w", "cluster_queue": "main"}],
+        }  # fmt: skip
+    assert [each["workload"] for each in whole["waiting"]["workloads"]] == ["team-a/w"]
+    assert [each["name"] for each in whole["queues"]] == ["main"]
+    assert (whole["devices"]["count"], whole["evictions"]["count"]) == (0, 0)
+
+
+@pytest.mark.usefixtures("studio", "workload")
+def test_a_plan_with_a_mistake_or_without_the_right_is_refused_at_once(
+    alice: SchemaClient, bob: SchemaClient, vera: SchemaClient, charlie: SchemaClient
+) -> None:
+    mistaken = ask_what_if(alice, "nodes: [{lose: 3}]")
+    assert (mistaken.status_code, mistaken.json()["errors"][0]["path"]) == (400, "nodes[0].lose")
+    assert ask_what_if(alice, "nodes: [{lose: none}]").status_code == 404
+    assert ask_what_if(bob, plan_of(5)).status_code == 403
+    assert ask_what_if(bob, "policies: {node: fgd}").status_code == 403
+    assert ask_what_if(vera, "end: [team-a/w]").status_code == 403
+    assert ask_what_if(charlie, "end: [team-a/w]").status_code == 404
+    assert ask_what_if(charlie, JOB).status_code == 403
+    for body in ({"kind": "what-if"}, {"kind": "preview", "plan": "end: [team-a/w]"}, ASKED | {"name": "x"}):
+        assert alice.post(QUESTIONS, body, format="json").status_code == 400
+    assert not Question.objects.exists()
+
+
+@pytest.mark.usefixtures("studio")
+def test_a_tenant_reads_no_name_of_another_in_an_answer(cluster: Cluster, bob: SchemaClient) -> None:
+    """Bob's job preempts one of the other tenant: he reads how much is lost, and by which own job."""
+    make_cluster_queue(
+        cluster, "main", {"default-flavor": {"cpu": (8000, None, None)}}, local_queue="", cohort_name="all"
+    )
+    make_cluster_queue(
+        cluster, "hidden", {"default-flavor": {"cpu": (0, None, None)}}, local_queue="", cohort_name="all"
+    )
+    ClusterQueue.objects.filter(name="main").update(reclaim_within_cohort="Any")
+    for namespace, queue in (("team-a", "main"), ("team-b", "hidden")):
+        LocalQueue.objects.create(
+            cluster=cluster, namespace=namespace, name="queue", cluster_queue_name=queue, created_at=EPOCH
+        )
+    make_workload(cluster, "secret", {"cpu": "6"}, namespace="team-b")
+    asked = ask_what_if(bob, JOB)
+    assert asked.status_code == 201, asked.content
+    answer_questions()
+    answer = bob.get(f"{QUESTIONS}{asked.json()['id']}/")
+    whole = answer.json()["what_if"]["whole"]
+    assert whole["effects"]["waits"]["count"] == 1, "the other tenant's would have started"
+    for word in ("secret", "team-b", "hidden"):
+        assert word not in answer.content.decode()
+
+
+@pytest.mark.usefixtures("studio", "workload")
+def test_a_saved_plan_is_kept_and_opened_by_readers_of_all_namespaces(
+    alice: SchemaClient, vera: SchemaClient, bob: SchemaClient
+) -> None:
+    mine = f"{QUESTIONS}{ask_what_if(alice, plan_of(5)).json()['id']}/"
+    assert vera.get(mine).status_code == 404
+    saved = alice.patch(mine, {"name": "half"}, format="json")
+    assert (saved.status_code, saved.json()["name"], saved.json()["asked_by"]) == (200, "half", "alice")
+    assert vera.get(mine).json()["plan"] == plan_of(5)
+    assert bob.get(mine).status_code == 404, "a plan may name objects of any tenant"
+    for client, count in ((alice, 1), (vera, 1), (bob, 0)):
+        assert len(client.get(f"{QUESTIONS}?saved=true").json()["results"]) == count
+    assert vera.patch(mine, {"name": "theirs"}, format="json").status_code == 404
+    assert vera.delete(mine).status_code == 404
+    forget_questions(timezone.now() + timedelta(days=30))
+    assert Question.objects.count() == 1
+    assert alice.patch(mine, {"name": ""}, format="json").json()["name"] == ""
+    forget_questions(timezone.now() + timedelta(days=30))
+    assert not Question.objects.exists()
+
+
+@pytest.mark.usefixtures("studio", "workload")
+def test_saved_plans_of_a_user_are_limited_and_only_plans_are_saved(alice: SchemaClient, bob: SchemaClient) -> None:
+    first = ask_what_if(alice, plan_of(5), name="first").json()
+    template = Question.objects.get()
+    Question.objects.bulk_create(
+        Question(cluster=template.cluster, user=template.user, kind="what-if", inputs=template.inputs, name=str(number))
+        for number in range(MAX_SAVED_PER_USER - 1)
+    )
+    Question.objects.update(state=QuestionState.ANSWERED)
+    assert ask_what_if(alice, plan_of(5), name="more").status_code == 429
+    other = ask_what_if(alice, plan_of(5)).json()
+    assert alice.patch(f"{QUESTIONS}{other['id']}/", {"name": "more"}, format="json").status_code == 429
+    assert alice.patch(f"{QUESTIONS}{first['id']}/", {"name": "renamed"}, format="json").status_code == 200
+    remedies = ask(bob).json()
+    assert bob.patch(f"{QUESTIONS}{remedies['id']}/", {"name": "x"}, format="json").status_code == 409

@@ -119,6 +119,12 @@ async function post<Answer>(
   return (await send(new Request(address, request))).json() as Promise<Answer>;
 }
 
+const TRIED_AGAIN_MS = 500;
+
+/** A large cluster is tried for longer than a request waits: ask again until its effects are whole. */
+const untilTried = (query: { state: { data: Preview | undefined } }) =>
+  query.state.data?.effects_pending ? TRIED_AGAIN_MS : false;
+
 /** What the server reads in a text, and what storing it would do. */
 export function effectsQuery(cluster: string, text: string) {
   return queryOptions({
@@ -126,6 +132,7 @@ export function effectsQuery(cluster: string, text: string) {
     queryFn: ({ signal }) =>
       post<Preview>(previewAddress({ cluster, effects: "true" }), "application/yaml", text, signal),
     placeholderData: keepPreviousData,
+    refetchInterval: untilTried,
     retry: false,
     staleTime: 10_000,
     gcTime: 0,
@@ -144,6 +151,7 @@ export function deletionQuery(cluster: string, { kind, namespace, name }: Object
         body,
         signal,
       ),
+    refetchInterval: untilTried,
     retry: false,
     gcTime: 0,
   });

@@ -1324,7 +1324,8 @@ export interface paths {
          * Preview a submission: whether its workloads would start now, why not, and the price
          * @description Preview a submission: whether its workloads would start now, why not, and the price. Nothing is stored.
          *
-         *     With `effects`, also list the other workloads that would be affected, and the quotas that would be exceeded.
+         *     With `effects`, a studio also tries the other workloads that would be affected, and the quotas that would be
+         *     exceeded. The request waits some seconds for it; while `effects_pending` is true, send it again.
          */
         post: operations["preview"];
         delete?: never;
@@ -2029,7 +2030,11 @@ export interface paths {
         delete: operations["studio_questions_delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name
+         * @description Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name.
+         */
+        patch: operations["studio_questions_partial_update"];
         trace?: never;
     };
     "/api/v1/topologies/": {
@@ -3425,6 +3430,17 @@ export interface components {
             /** @description Seconds between two polls. */
             interval: number;
         };
+        /** @description All devices of the cluster. */
+        DeviceFigures: {
+            count: number;
+            /** @description Devices that hold a slice or more. */
+            used: number;
+            /**
+             * Format: double
+             * @description The idle part that no typical pod can use, in devices; null: no typical pods known.
+             */
+            fragmented: number | null;
+        };
         /** @description A command line that requests a token. */
         DeviceRequest: {
             user_code: string;
@@ -3543,7 +3559,9 @@ export interface components {
             preempted: components["schemas"]["AffectedWorkloads"];
             /** @description Workloads that would be evicted because their queue is drained. */
             stopped: components["schemas"]["AffectedWorkloads"];
+            /** @description Of the ClusterQueues and cohorts that the user may see. */
             quotas: components["schemas"]["QuotaEffect"][];
+            /** @description Of the ClusterQueues that the user may see. */
             inactive: components["schemas"]["InactiveQueue"][];
         };
         /** @description The body of every error. */
@@ -3567,6 +3585,32 @@ export interface components {
          * @enum {string}
          */
         EventEnum: "WorkloadStarted" | "WorkloadPreempted" | "WorkloadFailed" | "WorkloadWaits" | "QueueStarved" | "DeviceFailed" | "SchedulerSilent";
+        /** @description A workload that loses its quota. */
+        Eviction: {
+            /** @description namespace/name. Empty if the user may not see it. */
+            workload: string;
+            /** @description Empty if the user may not see it. */
+            cluster_queue: string;
+            /** @description Of the preemption or eviction: InClusterQueue, InCohortReclamation, NodeFailures ...; Ended: the plan itself ends it. */
+            reason: string;
+            /** @description The workload that takes its place, if one does. */
+            preemptor: string;
+            preemptor_cluster_queue: string;
+            /** @description How long it was admitted; lost without a checkpoint. */
+            ran_seconds: number;
+            /** @description How many devices, or shares of devices, it holds. */
+            devices: number;
+            /** @description Whether it starts elsewhere in the cycles that follow. */
+            starts_again: boolean;
+        };
+        /** @description The workloads that lose their quota. */
+        Evictions: {
+            count: number;
+            /** @description The sum over all of seconds times devices. */
+            device_seconds: number;
+            /** @description The first of them that the user may see. */
+            workloads: components["schemas"]["Eviction"][];
+        };
         /** @description When a workload may start: an estimate, not a promise. */
         ExpectedStart: {
             /**
@@ -3721,6 +3765,11 @@ export interface components {
             reason: components["schemas"]["FinishReasonEnum"];
             /** @default  */
             message: string;
+        };
+        /** @description The effects of the first cycles. */
+        FirstAnswer: {
+            effects: components["schemas"]["Effects"];
+            evictions: components["schemas"]["Evictions"];
         };
         /** @description A resource of a flavor, in base units. */
         FlavorCapacity: {
@@ -4167,14 +4216,15 @@ export interface components {
         };
         /**
          * LiveQuestionFrame
-         * @description A question of this user to the studio has ended; its answer is read over REST. It has no place in the stream.
+         * @description A question of this user to the studio has ended, or has a first answer (Running); it is read over REST. The frame
+         *         has no place in the stream.
          */
         LiveQuestionFrame: {
             cluster: string;
             id: number;
             kind: string;
             /** @enum {unknown} */
-            state: "Answered" | "Failed";
+            state: "Answered" | "Failed" | "Running";
             /** @enum {unknown} */
             type: "question";
         };
@@ -4547,6 +4597,22 @@ export interface components {
             username: string;
             password: string;
             email?: string;
+        };
+        /** @description A workload that would wait, or for another reason. */
+        NewWait: {
+            workload: string;
+            /** @description Empty if the user may not see it. */
+            cluster_queue: string;
+            reason: string;
+            message: string;
+            /** @description Empty if it would not wait without the plan. */
+            reason_before: string;
+        };
+        /** @description Workloads that would wait, or for another reason. */
+        NewWaits: {
+            count: number;
+            /** @description The first of them that the user may see. */
+            workloads: components["schemas"]["NewWait"][];
         };
         /** @description A condition of a node as the cluster reports it. */
         NodeCondition: {
@@ -5332,6 +5398,11 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description The name by which a plan is saved. */
+        PatchedSavedPlanRequest: {
+            /** @description Saves the plan: it is kept, and readers of all namespaces may open it. Empty: not saved. */
+            name?: string;
+        };
         /** @description A saved view of a list: a name, and the query string of the page. */
         PatchedSavedViewRequest: {
             page?: components["schemas"]["PageEnum"];
@@ -5655,8 +5726,12 @@ export interface components {
             manifests: {
                 [key: string]: unknown;
             }[];
-            /** @description Null unless `effects` is set; always null for a ConfigMap of the device plugin. */
+            /** @description Null unless `effects` is set, and until a studio has a first answer; null for a ConfigMap of the device plugin. */
             effects: components["schemas"]["Effects"] | null;
+            /** @description A studio still tries the change: send the request again for more effects. */
+            effects_pending: boolean;
+            /** @description Why there are no effects, or not all: no studio runs, or its trial failed. */
+            effects_problem: string;
         };
         /** @description The equal pods of one template. */
         PreviewedPodSet: {
@@ -5993,6 +6068,9 @@ export interface components {
             cluster: string;
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
+            /** @description Of a saved plan. */
+            name: string;
+            asked_by: string;
             state: components["schemas"]["QuestionStateEnum"];
             /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
@@ -6011,19 +6089,31 @@ export interface components {
             started_at: string | null;
             /** Format: date-time */
             ended_at: string | null;
+            /** @description The text that was asked; null for another kind. */
+            plan: string | null;
             /** @description Null for another kind, and until it is answered. */
             remedies: components["schemas"]["Remedies"] | null;
+            /** @description Null for another kind, and until its first answer; its state is then still Running. */
+            what_if: components["schemas"]["WhatIf"] | null;
         };
         /**
          * @description * `remedies` - remedies
+         *     * `what-if` - what-if
          * @enum {string}
          */
-        QuestionKindEnum: "remedies";
+        QuestionKindEnum: "remedies" | "what-if";
         /** @description A question to ask. */
         QuestionRequestRequest: {
             kind: components["schemas"]["QuestionKindEnum"];
             /** @description Required for `remedies`. */
             workload?: components["schemas"]["QuestionWorkloadRequest"];
+            /** @description Required for `what-if`: YAML of manifests to apply, or of the sections apply, delete, nodes, end and policies. */
+            plan?: string;
+            /**
+             * @description Saves the plan: it is kept, and readers of all namespaces may open it. Empty: not saved.
+             * @default
+             */
+            name: string;
         };
         /**
          * @description * `Pending` - Pending
@@ -6039,6 +6129,9 @@ export interface components {
             cluster: string;
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
+            /** @description Of a saved plan. */
+            name: string;
+            asked_by: string;
             state: components["schemas"]["QuestionStateEnum"];
             /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
@@ -6093,6 +6186,23 @@ export interface components {
             used: number;
             borrowed: number;
             admitted: number;
+        };
+        /** @description A ClusterQueue whose figures would differ, without and with the plan. */
+        QueueChange: {
+            name: string;
+            pending_before: number;
+            pending: number;
+            /** @description Workloads that hold quota. */
+            reserving_before: number;
+            reserving: number;
+            /**
+             * Format: double
+             * @description The weighted share; null: infinite.
+             */
+            share_before: number | null;
+            /** Format: double */
+            share: number | null;
+            usage: components["schemas"]["UsageChange"][];
         };
         /** @description A ClusterQueue that uses the missing resource. */
         QueueHolder: {
@@ -6970,6 +7080,15 @@ export interface components {
             used: number;
             admitted: number;
         };
+        /** @description The quota and usage of a resource, in base units. */
+        UsageChange: {
+            flavor: string;
+            resource: string;
+            nominal_before: number;
+            nominal: number;
+            used_before: number;
+            used: number;
+        };
         /** @description The usage of a resource in a flavor: everything that is reserved, and the part of admitted workloads. */
         UsageRequest: {
             flavor: string;
@@ -7106,6 +7225,24 @@ export interface components {
             alive: boolean;
             /** Format: date-time */
             last_event_at: string | null;
+        };
+        /** @description The answer to a plan, compared with no change. */
+        WhatIf: {
+            /** @description After the first cycles. */
+            first: components["schemas"]["FirstAnswer"];
+            /** @description Null until the cycles are idle. */
+            whole: components["schemas"]["WholeAnswer"] | null;
+        };
+        /** @description The effects until the cycles are idle. */
+        WholeAnswer: {
+            effects: components["schemas"]["Effects"];
+            evictions: components["schemas"]["Evictions"];
+            cycles: number;
+            waiting: components["schemas"]["NewWaits"];
+            /** @description Of the ClusterQueues that the user may see. */
+            queues: components["schemas"]["QueueChange"][];
+            devices_before: components["schemas"]["DeviceFigures"];
+            devices: components["schemas"]["DeviceFigures"];
         };
         /**
          * @description * `Never` - Never
@@ -19182,6 +19319,8 @@ export interface operations {
                 cluster?: string;
                 /** @description The maximum number of rows. */
                 limit?: number;
+                /** @description Saved plans instead, for readers of all namespaces also those of others. */
+                saved?: boolean;
                 /** @description Count all rows, too. */
                 total?: boolean;
             };
@@ -19379,6 +19518,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_questions_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                question_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedSavedPlanRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Question"];
+                };
             };
             400: components["responses"]["Error400"];
             401: components["responses"]["Error401"];

@@ -55,6 +55,9 @@ export type NotificationRuleInput = Schemas["RuleRequest"];
 export type Preview = Schemas["Preview"];
 /** What a change of configuration would do at once. */
 export type Effects = Schemas["Effects"];
+export type Question = Schemas["Question"];
+export type QuestionSummary = Schemas["QuestionSummary"];
+export type WhatIf = Schemas["WhatIf"];
 export type PreviewedWorkload = Schemas["PreviewedWorkload"];
 export type Overview = Schemas["Overview"];
 export type ClusterOverview = Schemas["ClusterOverview"];

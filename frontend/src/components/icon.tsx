@@ -9,6 +9,7 @@ const PATHS = {
   flavors: "M12 3l9 5l-9 5l-9-5zM3 12l9 5l9-5M3 16l9 5l9-5",
   decisions: "M12 3v18M12 6H5l-2 3l2 3h7M12 11h7l2 3l-2 3h-7M8 21h8",
   audit: "M6 3h9l4 4v14H6zM15 3v4h4M9 12h7M9 16h5",
+  question: "M8 9a4 4 0 1 1 6 3.5c-1.5 .8-2 1.5-2 3M12 19v.1",
   reports: "M4 20h16M6 16v-5h3v5M11 16V6h3v10M16 16v-7h3v7",
   table: "M4 5h16v14H4zM4 10h16M4 14.5h16M10 5v14",
   sun: "M12 8a4 4 0 1 0 0 8a4 4 0 1 0 0-8M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M19 5l-1.4 1.4M6.4 17.6L5 19",

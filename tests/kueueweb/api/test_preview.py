@@ -1,14 +1,21 @@
 """Before it is submitted: would it start now, why not, and what would it cost? Nothing is stored."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from accounts.models import Cluster
+from foundation.heartbeat import Role, touch_heartbeat
+from foundation.redis_client import redis_client
 from history.models import Price
+from queues.manifests.documents import read_documents
 from queues.models import ClusterQueue, Job, LocalQueue, Workload
+from studio.models import Question
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue
+from tests.studio_answers import answer_questions, preview_tried
 from tests.users import alice, bob, charlie, cluster
 
 __all__ = ["alice", "bob", "charlie", "cluster"]
@@ -92,7 +99,20 @@ spec:
 """
 
 
+@pytest.fixture(autouse=True)
+def silence() -> Iterator[None]:
+    """No studio was heard, unless a test lets one answer."""
+    redis_client().delete("kueueweb:heartbeats")
+    yield
+    redis_client().delete("kueueweb:heartbeats")
+
+
 def effects_of(client: SchemaClient, text: str, **parameters: str) -> Any:
+    """The preview of alice, whose effects a studio has tried."""
+    plan = text
+    if "delete" in parameters:
+        plan = json.dumps({"delete": [document.content for document in read_documents(text)]})
+    preview_tried(Cluster.objects.get(), "alice", plan)
     query = "&".join(f"{name}={value}" for name, value in {"effects": "true", **parameters}.items())
     answer = client.generic("POST", f"/api/v1/preview/?{query}", text, content_type="application/yaml")
     assert answer.status_code == 200, answer.content
@@ -207,12 +227,39 @@ resources:
   transformations: [{input: cpu, strategy: Replace, outputs: {cpu: 2}}]
 """
     for _ in range(2):
-        answer = alice.generic("POST", "/api/v1/preview/?effects=true", text, content_type="application/yaml").json()
+        answer = effects_of(alice, text)
         assert [found["kind"] for found in answer["manifests"]] == ["Configuration"]
         assert answer["effects"]["waits"]["count"] == 1, answer["effects"]
     cluster.refresh_from_db()
     assert cluster.configuration == {}
     assert preview(alice, JOB % "2").json()["workloads"][0]["explanation"]["state"] == "FitsNow"
+
+
+def test_without_a_studio_the_preview_says_so_and_shows_the_rest(cluster: Cluster, alice: SchemaClient) -> None:
+    make_queue(cluster)
+    answer: Any = alice.generic("POST", "/api/v1/preview/?effects=true", QUEUE % 6, content_type="application/yaml")
+    found = answer.json()
+    assert (answer.status_code, found["effects"], found["effects_pending"]) == (200, None, False)
+    assert "manage.py studio" in found["effects_problem"]
+    assert found["manifests"][0]["metadata"]["name"] == "main"
+    assert not Question.objects.exists()
+
+
+def test_while_the_studio_tries_the_preview_is_pending_and_another_text_replaces_it(
+    cluster: Cluster, alice: SchemaClient
+) -> None:
+    make_queue(cluster)
+    touch_heartbeat(Role.STUDIO)
+
+    def asked(text: str) -> Any:
+        return alice.generic("POST", "/api/v1/preview/?effects=true", text, content_type="application/yaml").json()
+
+    assert [asked(QUEUE % 6)[name] for name in ("effects", "effects_pending", "effects_problem")] == [None, True, ""]
+    asked(QUEUE % 7)
+    assert [question.inputs["plan"] for question in answer_questions()] == [QUEUE % 7]
+    found = asked(QUEUE % 7)
+    assert (found["effects"]["quotas"][0]["nominal"], found["effects_pending"]) == (7000, False)
+    assert alice.get("/api/v1/studio/questions/").json()["results"] == [], "previews are no questions of their own"
 
 
 def test_settings_of_devices_are_not_tried(cluster: Cluster, alice: SchemaClient) -> None:

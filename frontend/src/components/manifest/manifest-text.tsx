@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Textarea } from "@mantine/core";
 
 export interface ManifestTextProps {
+  label?: string;
   text: string;
   onText: (text: string) => void;
   description: string;
@@ -10,10 +11,10 @@ export interface ManifestTextProps {
   maxRows?: number;
 }
 
-export function ManifestText({ text, onText, description, error, maxRows = 24 }: ManifestTextProps) {
+export function ManifestText({ label, text, onText, description, error, maxRows = 24 }: ManifestTextProps) {
   return (
     <Textarea
-      label={t`Manifest`}
+      label={label ?? t`Manifest`}
       description={description}
       error={error}
       autosize

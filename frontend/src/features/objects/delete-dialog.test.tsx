@@ -30,6 +30,8 @@ const trial = (warning: string): Answer => ({
     workloads: [],
     manifests: [],
     effects: null,
+    effects_pending: false,
+    effects_problem: "",
   },
 });
 

@@ -8,9 +8,9 @@ import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { type DeletableReference, deletionQuery, objectQuery, useDeleteObject } from "@/api/manifests";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
+import { PreviewedEffects } from "@/components/effects-view";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/words/refusal";
-import { EffectsView } from "./effects";
 
 export interface DeleteDialogProps {
   reference: DeletableReference;
@@ -80,7 +80,7 @@ export function DeleteDialog({ reference, onClose, onDeleted }: DeleteDialogProp
           </Trans>
         </Text>
       )}
-      {trial.data?.effects != null && <EffectsView effects={trial.data.effects} warnings={[]} />}
+      {trial.data !== undefined && <PreviewedEffects preview={trial.data} warnings={[]} />}
     </ConfirmDialog>
   );
 }

@@ -42,6 +42,8 @@ const preview = (manifest: Manifest): Answer => ({
       quotas: [],
       inactive: [],
     },
+    effects_pending: false,
+    effects_problem: "",
   },
 });
 const NAMES = [

@@ -18,6 +18,7 @@ import {
   useSaveObject,
 } from "@/api/manifests";
 import { DialogFoot } from "@/components/dialog/dialog-foot";
+import { PreviewedEffects } from "@/components/effects-view";
 import { ErrorState } from "@/components/error-state";
 import { ManifestText } from "@/components/manifest/manifest-text";
 import { QueryError } from "@/components/query-error";
@@ -26,7 +27,6 @@ import { authored, type Manifest } from "@/lib/manifest/object";
 import { toYaml } from "@/lib/manifest/yaml";
 import { faultLines } from "@/lib/words/refusal";
 import { ChangeList } from "./change-list";
-import { EffectsView } from "./effects";
 import type { QuotaPlace } from "./form";
 import { KindForm } from "./kind-forms";
 import { type Beginning, newManifest } from "./new-manifests";
@@ -107,7 +107,9 @@ function useEditor(kind: ObjectKind, opened: EditedObject) {
   const isSettled = text === draft.text;
   const isUntouched = draft.text === toYaml(base.manifest);
   const trial = useQuery({ ...effectsQuery(cluster, text), enabled: !isUntouched });
-  const isTried = isSettled && !trial.isPlaceholderData && !trial.isFetching;
+  // While the studio still tries a large cluster, it is asked again; the manifest itself has been read.
+  const isRead = !trial.isFetching || trial.data?.effects_pending === true;
+  const isTried = isSettled && !trial.isPlaceholderData && isRead;
   const [only, ...more] = isTried && trial.isSuccess ? trial.data.manifests : [];
   const read = only === undefined || more.length > 0 ? null : authored(only as unknown as Manifest);
   const isOther = isTried && trial.isSuccess && (read === null || !isSame(read, kind, base));
@@ -221,9 +223,9 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
                   details={faultLines(trial.error instanceof ApiError ? trial.error.errors : [])}
                 />
               )}
-              {editor.isReady && trial.data?.effects != null && (
-                <EffectsView
-                  effects={trial.data.effects}
+              {editor.isReady && trial.data !== undefined && (
+                <PreviewedEffects
+                  preview={trial.data}
                   warnings={trial.data.result.warnings.map(({ message }) => message)}
                 />
               )}

@@ -14,6 +14,7 @@ export interface Page {
     | "/flavors"
     | "/decisions"
     | "/reports"
+    | "/what-if"
     | "/shadow"
     | "/cluster"
     | "/audit"
@@ -38,6 +39,7 @@ export function pagesOf(session: Session, shadowed: boolean): Page[] {
     { to: "/flavors", label: t`Flavors`, icon: "flavors", key: "f" },
     { to: "/decisions", label: t`Decisions`, icon: "decisions", key: "d" },
     { to: "/reports", label: t`Reports`, icon: "reports", key: "r" },
+    { to: "/what-if", label: t`What if`, icon: "question", key: "i" },
     ...(shadowed ? [{ to: "/shadow", label: t`Shadow`, icon: "decisions", key: "s" } as const] : []),
     ...(admin ? [{ to: "/cluster", label: t`Cluster`, icon: "nodes", key: "c" } as const] : []),
     ...(audits

@@ -8,8 +8,8 @@ from typing import Any
 
 from scheduling.outlook import Effects, Eviction
 from scheduling.state.status import Usage
+from scheduling.studio.plan_effects import Devices, FirstAnswer, QueueFigures, WhatIf
 from scheduling.studio.remedies_json import affected_json
-from scheduling.studio.what_if import Devices, FirstAnswer, QueueFigures, WhatIf
 
 _NO_QUEUE = QueueFigures(0, 0, 0.0, ())
 

@@ -2,13 +2,68 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
-import type { Effects } from "@/api/types";
-import { ClusterQueueLink, CohortLink, WorkloadNames } from "@/components/object-links";
 import { formatAmountShort } from "@/lib/quantity";
+import { ClusterQueueLink, CohortLink, WorkloadNames } from "./object-links";
 
-type Affected = Effects["starts"];
+interface Affected {
+  count: number;
+  workloads: readonly { workload: string }[];
+}
 
-export function EffectsView({ effects, warnings }: { effects: Effects; warnings: readonly string[] }) {
+export interface ShownEffects {
+  complete: boolean;
+  starts: Affected;
+  waits: Affected;
+  preempted: Affected;
+  stopped: Affected;
+  quotas: readonly {
+    kind: "Cohort" | "ClusterQueue";
+    name: string;
+    flavor: string;
+    resource: string;
+    used: number;
+    over: number;
+  }[];
+  inactive: readonly { name: string; message: string }[];
+}
+
+interface Previewed {
+  effects: ShownEffects | null;
+  effects_pending: boolean;
+  effects_problem: string;
+}
+
+/** What a form previews: the effects, or why there are none. */
+export function PreviewedEffects({ preview, warnings }: { preview: Previewed; warnings: readonly string[] }) {
+  const { effects, effects_pending, effects_problem } = preview;
+  if (effects !== null) {
+    const why =
+      effects_problem || (effects_pending ? t`The studio still tries it: there may be more effects.` : "");
+    return <EffectsView effects={effects} warnings={warnings} unfinished={why} />;
+  }
+  if (effects_problem === "" && !effects_pending && warnings.length === 0) return null;
+  return (
+    <Alert color="yellow" variant="light" title={t`Effects not known`} role="status">
+      {effects_pending && <Text size="sm">{t`The studio tries the change.`}</Text>}
+      {effects_problem !== "" && <Text size="sm">{effects_problem}</Text>}
+      {warnings.map((warning) => (
+        <Text size="sm" key={warning}>
+          {warning}
+        </Text>
+      ))}
+    </Alert>
+  );
+}
+
+interface EffectsViewProps {
+  effects: ShownEffects;
+  warnings?: readonly string[];
+  title?: string;
+  /** Why there may be more effects; empty: a plain sentence where they are not complete. */
+  unfinished?: string;
+}
+
+export function EffectsView({ effects, warnings = [], title, unfinished = "" }: EffectsViewProps) {
   const { starts, waits, preempted, stopped, quotas, inactive, complete } = effects;
   const over = quotas.filter((quota) => quota.over > 0);
   const losing = waits.count + preempted.count + stopped.count + over.length + inactive.length;
@@ -17,7 +72,7 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
     <Alert
       color={losing + warnings.length > 0 ? "yellow" : "teal"}
       variant="light"
-      title={t`Effects now`}
+      title={title ?? t`Effects now`}
       role="status"
     >
       {isQuiet && (
@@ -69,7 +124,7 @@ export function EffectsView({ effects, warnings }: { effects: Effects; warnings:
       </List>
       {!complete && (
         <Text size="xs" mt={4} c="var(--kw-muted)">
-          <Trans>The preview was cut short: there may be more effects.</Trans>
+          {unfinished || <Trans>The time was over before all was tried: there may be more effects.</Trans>}
         </Text>
       )}
     </Alert>

@@ -14,8 +14,8 @@ from scheduling.model.vocabulary import StopPolicy
 from scheduling.model.workload import Workload
 from scheduling.run_until_idle import run_until_idle
 from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, NodeChange, ReturnNode
-from scheduling.studio.what_if import ENDED, FIRST_CYCLES, FirstAnswer, WhatIf, what_if
-from scheduling.studio.what_if_json import first_json, what_if_json
+from scheduling.studio.plan_effects import ENDED, FIRST_CYCLES, FirstAnswer, WhatIf, what_if
+from scheduling.studio.plan_effects_json import first_json, what_if_json
 from scheduling.studio.world_changes import Change, DeleteObject, EndWorkload, SetObject, apply_changes
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpu_racks, gpus, rack_node
@@ -33,7 +33,7 @@ def happens(build: Build, changes: Sequence[Change], found: WhatIf) -> None:
     lost = set(held)
     apply_changes(real, changes, NOW)
     lost -= set(real.objects.reserving())
-    for key, _ in real.drained_workloads().items():
+    for key in real.drained_workloads():
         real.finish_workload(key, NOW)
         lost.add(key)
     for result in run_until_idle(real, NOW):
@@ -74,9 +74,7 @@ def changes_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
             found.append(
                 draw(st.sampled_from((_with_quota(spec, draw(st.integers(0, 12))), _drained(spec), _gone(spec))))
             )
-    for each in plan.workloads:
-        if draw(st.integers(0, 4)) == 0:
-            found.append(EndWorkload(each.key))
+    found += [EndWorkload(each.key) for each in plan.workloads if draw(st.integers(0, 4)) == 0]
     queue = draw(st.sampled_from(plan.queues))[0]
     found.append(SetObject(workload("new", queue, draw(st.integers(1, 6)), priority=draw(st.integers(0, 5)), at=9.0)))
     return found

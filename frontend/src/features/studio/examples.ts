@@ -1,0 +1,82 @@
+/** Plans to begin with: one for each kind of change. Names are those of the reader's cluster to fill in. */
+import { t } from "@lingui/core/macro";
+
+export interface Example {
+  label: string;
+  plan: string;
+}
+
+export const examples = (): Example[] => [
+  {
+    label: t`A node fails`,
+    plan: `nodes:
+- lose: NODE
+`,
+  },
+  {
+    label: t`Nodes are added`,
+    plan: `nodes:
+- add: 4
+  like: NODE
+`,
+  },
+  {
+    label: t`A device is cordoned`,
+    plan: `nodes:
+- cordon: NODE
+  device: UUID
+`,
+  },
+  {
+    label: t`A quota changes`,
+    plan: `apply:
+- apiVersion: kueue.x-k8s.io/v1beta2
+  kind: ClusterQueue
+  metadata: {name: QUEUE}
+  spec:
+    namespaceSelector: {}
+    resourceGroups:
+    - coveredResources: [cpu]
+      flavors:
+      - name: FLAVOR
+        resources: [{name: cpu, nominalQuota: 100}]
+`,
+  },
+  {
+    label: t`A job is submitted`,
+    plan: `apply:
+- apiVersion: batch/v1
+  kind: Job
+  metadata:
+    name: train
+    namespace: NAMESPACE
+    labels: {kueue.x-k8s.io/queue-name: QUEUE}
+  spec:
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - name: main
+          image: pytorch/pytorch
+          resources: {limits: {nvidia.com/gpu: 1}}
+`,
+  },
+  {
+    label: t`Workloads end`,
+    plan: `end:
+- NAMESPACE/WORKLOAD
+`,
+  },
+  {
+    label: t`A queue is deleted`,
+    plan: `delete:
+- kind: ClusterQueue
+  metadata: {name: QUEUE}
+`,
+  },
+  {
+    label: t`Placement by another policy`,
+    plan: `policies: {node: fgd, device: binpack}
+`,
+  },
+];

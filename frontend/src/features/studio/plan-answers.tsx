@@ -1,0 +1,195 @@
+/** The two answers to a plan: the first effects, then all, with the queues and workloads that would differ. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Loader, Stack, Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import { isOpen } from "@/api/studio";
+import type { Question, WhatIf } from "@/api/types";
+import { EffectsView } from "@/components/effects-view";
+import { ErrorState } from "@/components/error-state";
+import { ClusterQueueLink, KeyedWorkloadLink } from "@/components/object-links";
+import { Panel } from "@/components/panel";
+import { WideTable } from "@/components/table/wide-table";
+import { formatAmountShort, formatCount } from "@/lib/quantity";
+import { shortReason } from "@/lib/words/pending-reason";
+
+type Whole = NonNullable<WhatIf["whole"]>;
+
+export function PlanAnswers({ question }: { question: Question }) {
+  const found = question.what_if;
+  const part = found?.whole ?? found?.first;
+  return (
+    <Stack gap="md" aria-busy={isOpen(question)}>
+      {question.state === "Failed" && (
+        <ErrorState title={t`The studio has no answer`} message={question.message} />
+      )}
+      {isOpen(question) && (
+        <Text size="sm" c="var(--kw-muted)" role="status">
+          <Loader size="xs" mr="xs" />
+          {part === undefined
+            ? t`The studio tries the plan …`
+            : t`First effects. The studio tries further cycles …`}
+        </Text>
+      )}
+      {part !== undefined && (
+        <EffectsView
+          effects={part.effects}
+          title={found?.whole == null ? t`First effects` : t`Effects until the cycles are idle`}
+        />
+      )}
+      {part !== undefined && part.evictions.count > 0 && <Evictions {...part.evictions} />}
+      {found?.whole != null && <WholeAnswer whole={found.whole} />}
+    </Stack>
+  );
+}
+
+function WholeAnswer({ whole }: { whole: Whole }) {
+  return (
+    <>
+      <DeviceFigures whole={whole} />
+      {whole.queues.length > 0 && <QueueChanges queues={whole.queues} />}
+      {whole.waiting.count > 0 && <NewWaits {...whole.waiting} />}
+    </>
+  );
+}
+
+function Figures({ head, children }: { head: readonly string[]; children: ReactNode }) {
+  return (
+    <WideTable>
+      <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
+        <Table.Thead>
+          <Table.Tr>
+            {head.map((title) => (
+              <Table.Th key={title}>{title}</Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>{children}</Table.Tbody>
+      </Table>
+    </WideTable>
+  );
+}
+
+function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evictions"]) {
+  const hours = (device_seconds / 3600).toFixed(1);
+  return (
+    <Panel
+      title={t`Evicted: ${formatCount(count)}`}
+      aside={<Text size="sm">{t`${hours} device hours lost`}</Text>}
+      flush
+    >
+      <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`By`, t`Ran`, t`Then`]}>
+        {workloads.map((lost) => (
+          <Table.Tr key={lost.workload}>
+            <Table.Td>
+              <KeyedWorkloadLink workload={lost.workload} />
+            </Table.Td>
+            <Table.Td>
+              <ClusterQueueLink name={lost.cluster_queue} />
+            </Table.Td>
+            <Table.Td>{lost.reason === "Ended" ? t`The plan ends it` : lost.reason}</Table.Td>
+            <Table.Td>
+              {lost.preemptor_cluster_queue !== "" && <KeyedWorkloadLink workload={lost.preemptor} />}
+            </Table.Td>
+            <Table.Td>{t`${(lost.ran_seconds / 3600).toFixed(1)} h, ${lost.devices} devices`}</Table.Td>
+            <Table.Td>{lost.starts_again ? t`Starts elsewhere` : ""}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Figures>
+      <Unlisted count={count} listed={workloads.length} />
+    </Panel>
+  );
+}
+
+/** What the reader may not see, or what a list leaves out. */
+function Unlisted({ count, listed }: { count: number; listed: number }) {
+  if (count <= listed) return null;
+  return (
+    <Text size="sm" c="var(--kw-muted)" px="md" py="xs">
+      <Trans>and {formatCount(count - listed)} more, or of other tenants.</Trans>
+    </Text>
+  );
+}
+
+const arrow = (before: string, after: string) => (before === after ? after : `${before} → ${after}`);
+
+function DeviceFigures({ whole }: { whole: Whole }) {
+  const { devices_before: before, devices: after } = whole;
+  if (before.count + after.count === 0) return null;
+  const inUse = ({ used, count }: Whole["devices"]) => t`${formatCount(used)} of ${formatCount(count)}`;
+  const fragmented = ({ fragmented }: Whole["devices"]) =>
+    fragmented === null ? "–" : fragmented.toFixed(1);
+  return (
+    <Panel title={t`Devices`} flush>
+      <Figures head={[t`Figure`, t`Without the plan`, t`With the plan`]}>
+        <Table.Tr>
+          <Table.Td>{t`In use`}</Table.Td>
+          <Table.Td>{inUse(before)}</Table.Td>
+          <Table.Td>{inUse(after)}</Table.Td>
+        </Table.Tr>
+        <Table.Tr>
+          <Table.Td>{t`Idle, but too fragmented for typical pods`}</Table.Td>
+          <Table.Td>{fragmented(before)}</Table.Td>
+          <Table.Td>{fragmented(after)}</Table.Td>
+        </Table.Tr>
+      </Figures>
+    </Panel>
+  );
+}
+
+function QueueChanges({ queues }: { queues: Whole["queues"] }) {
+  const share = (value: number | null) => (value === null ? "∞" : value.toFixed(2));
+  return (
+    <Panel title={t`Queues`} flush>
+      <Figures head={[t`Queue`, t`Pending`, t`With quota`, t`Weighted share`, t`Quota and usage`]}>
+        {queues.map((queue) => (
+          <Table.Tr key={queue.name}>
+            <Table.Td>
+              <ClusterQueueLink name={queue.name} />
+            </Table.Td>
+            <Table.Td>{arrow(formatCount(queue.pending_before), formatCount(queue.pending))}</Table.Td>
+            <Table.Td>{arrow(formatCount(queue.reserving_before), formatCount(queue.reserving))}</Table.Td>
+            <Table.Td>{arrow(share(queue.share_before), share(queue.share))}</Table.Td>
+            <Table.Td>
+              {queue.usage.map(({ flavor, resource, ...row }) => (
+                <div key={`${flavor} ${resource}`}>
+                  {t`${resource} in ${flavor}: ${arrow(
+                    formatAmountShort(resource, row.used_before),
+                    formatAmountShort(resource, row.used),
+                  )} used of ${arrow(
+                    formatAmountShort(resource, row.nominal_before),
+                    formatAmountShort(resource, row.nominal),
+                  )}`}
+                </div>
+              ))}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Figures>
+    </Panel>
+  );
+}
+
+function NewWaits({ count, workloads }: Whole["waiting"]) {
+  return (
+    <Panel title={t`Waiting, or for another reason: ${formatCount(count)}`} flush>
+      <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`Before`]}>
+        {workloads.map((wait) => (
+          <Table.Tr key={wait.workload}>
+            <Table.Td>
+              <KeyedWorkloadLink workload={wait.workload} />
+            </Table.Td>
+            <Table.Td>
+              <ClusterQueueLink name={wait.cluster_queue} />
+            </Table.Td>
+            <Table.Td title={wait.message}>{shortReason(wait.reason)}</Table.Td>
+            <Table.Td>
+              {wait.reason_before === "" ? t`Would not wait` : shortReason(wait.reason_before)}
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Figures>
+      <Unlisted count={count} listed={workloads.length} />
+    </Panel>
+  );
+}

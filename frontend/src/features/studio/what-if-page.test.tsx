@@ -1,0 +1,112 @@
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it, vi } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import { type Answer, renderPart, serve } from "@/test-render";
+import { WhatIfPage } from "./what-if-page";
+
+const NONE = { count: 0, workloads: [] };
+const EFFECTS = {
+  complete: true,
+  starts: NONE,
+  waits: NONE,
+  preempted: NONE,
+  stopped: NONE,
+  quotas: [],
+  inactive: [],
+};
+const LOST = {
+  workload: "team/train",
+  cluster_queue: "research",
+  reason: "NodeFailures",
+  preemptor: "",
+  preemptor_cluster_queue: "",
+  ran_seconds: 7200,
+  devices: 2,
+  starts_again: true,
+};
+const FIRST = { effects: EFFECTS, evictions: { count: 2, device_seconds: 14_400, workloads: [LOST] } };
+const WHOLE = {
+  ...FIRST,
+  cycles: 4,
+  waiting: { count: 0, workloads: [] },
+  queues: [
+    {
+      name: "research",
+      pending_before: 1,
+      pending: 3,
+      reserving_before: 9,
+      reserving: 7,
+      share_before: null,
+      share: 0.5,
+      usage: [],
+    },
+  ],
+  devices_before: { count: 16, used: 12, fragmented: 1.5 },
+  devices: { count: 8, used: 8, fragmented: null },
+};
+const question = (state: string, whole: typeof WHOLE | null, name = ""): Answer => ({
+  body: {
+    id: 7,
+    cluster: "default",
+    kind: "what-if",
+    workload: null,
+    name,
+    asked_by: "alice",
+    state,
+    reason: "",
+    message: "",
+    configuration_generation: 1,
+    tried_at: null,
+    created_at: "2026-01-01T00:00:00Z",
+    started_at: null,
+    ended_at: null,
+    plan: "nodes:\n- lose: n1\n",
+    remedies: null,
+    what_if: { first: FIRST, whole },
+  },
+});
+const SAVED: [RegExp, Answer] = [/^GET .*saved=true/, { body: { results: [], next: null } }];
+
+const page = (opened: number | undefined, onOpen = vi.fn()) => (
+  <ClusterProvider cluster="default">
+    <WhatIfPage opened={opened} onOpen={onOpen} />
+  </ClusterProvider>
+);
+
+it("asks a plan that begins with an example, and opens its question", async () => {
+  const calls = serve([SAVED, [/^POST .*\/studio\/questions\//, question("Pending", null)]]);
+  const onOpen = vi.fn();
+  await renderPart(page(undefined, onOpen));
+  await userEvent.click(screen.getByPlaceholderText("Examples"));
+  await userEvent.click(await screen.findByText("A node fails"));
+  await userEvent.click(screen.getByText("Try"));
+  await waitFor(() => expect(onOpen).toHaveBeenCalledWith(7));
+  expect(calls.filter(({ method }) => method === "POST")).toHaveLength(1);
+});
+
+it("shows the first answer, then the whole one", async () => {
+  const asked: [RegExp, Answer] = [/^GET .*\/questions\/7\//, question("Running", null)];
+  serve([SAVED, asked]);
+  await renderPart(page(7));
+  await screen.findByText("First effects");
+  expect(screen.queryByText("Devices")).toBeNull();
+  asked[1] = question("Answered", WHOLE);
+  await screen.findByText("Effects until the cycles are idle", undefined, { timeout: 3000 });
+  expect(screen.getByText("4.0 device hours lost")).toBeTruthy();
+  expect(screen.getByText("12 of 16")).toBeTruthy();
+  expect(screen.getByText("∞ → 0.50")).toBeTruthy();
+  expect(screen.getByText(/and 1 more, or of other tenants/)).toBeTruthy();
+});
+
+it("saves a plan by a name and offers its link", async () => {
+  serve([
+    SAVED,
+    [/^GET .*\/questions\/7\//, question("Answered", WHOLE)],
+    [/^PATCH .*\/questions\/7\//, question("Answered", WHOLE, "lost node")],
+  ]);
+  await renderPart(page(7));
+  await userEvent.type(await screen.findByLabelText("Name"), "lost node");
+  await userEvent.click(screen.getByText("Save"));
+  await screen.findByText("Copy the link");
+});

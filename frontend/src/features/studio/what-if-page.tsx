@@ -1,0 +1,147 @@
+/** What if: a plan is written, tried on a copy of the cluster, saved by a name and shared by its address. */
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { Button, CopyButton, Grid, Group, Select, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { isOpen, questionQuery, useAskWhatIf, useSavePlan } from "@/api/studio";
+import type { Question } from "@/api/types";
+import { ErrorState } from "@/components/error-state";
+import { ManifestText } from "@/components/manifest/manifest-text";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { QueryError } from "@/components/query-error";
+import { faultLines } from "@/lib/words/refusal";
+import { examples } from "./examples";
+import { PlanAnswers } from "./plan-answers";
+import { SavedPlans } from "./saved-plans";
+
+export interface WhatIfPageProps {
+  /** The question that the address names. */
+  opened: number | undefined;
+  onOpen: (question: number | undefined) => void;
+}
+
+export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
+  const question = useQuery({ ...questionQuery(useCluster(), opened ?? 0), enabled: opened !== undefined });
+  const data = opened === undefined ? undefined : question.data;
+  return (
+    <>
+      <PageHeader
+        title={t`What if`}
+        facts={
+          <Text size="sm" c="var(--kw-muted)">
+            <Trans>
+              Changes are tried with scheduling cycles on a copy of the cluster. Nothing is changed.
+            </Trans>
+          </Text>
+        }
+      />
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, lg: 5 }}>
+          <Stack gap="md">
+            <PlanEditor key={data?.id ?? 0} begin={data?.plan ?? ""} onAsked={onOpen} />
+            {data !== undefined && <Saving key={data.id} question={data} />}
+            <SavedPlans onOpen={onOpen} />
+          </Stack>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 7 }}>
+          {opened !== undefined && <QueryError title={t`This plan cannot be shown`} query={question} />}
+          {data !== undefined && <PlanAnswers question={data} />}
+        </Grid.Col>
+      </Grid>
+    </>
+  );
+}
+
+function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: number) => void }) {
+  const [text, setText] = useState(begin);
+  const ask = useAskWhatIf(useCluster());
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        ask.mutate(text, { onSuccess: ({ id }) => onAsked(id) });
+      }}
+    >
+      <Panel title={t`Plan`}>
+        <Stack gap="sm">
+          <Select
+            label={t`Begin with an example`}
+            placeholder={t`Examples`}
+            data={examples().map(({ label }) => label)}
+            value={null}
+            onChange={(chosen) => setText(examples().find(({ label }) => label === chosen)?.plan ?? text)}
+          />
+          <ManifestText
+            label={t`Changes`}
+            description={t`Manifests, or the sections apply, delete, nodes, end and policies, in YAML. All happen at once.`}
+            text={text}
+            onText={setText}
+          />
+          {ask.error !== null && (
+            <ErrorState
+              title={t`The plan cannot be tried`}
+              message={ask.error.message}
+              details={faultLines(ask.error instanceof ApiError ? ask.error.errors : [])}
+            />
+          )}
+          <Group justify="flex-end">
+            <Button type="submit" loading={ask.isPending} disabled={text.trim() === ""}>
+              <Trans>Try</Trans>
+            </Button>
+          </Group>
+        </Stack>
+      </Panel>
+    </form>
+  );
+}
+
+/** Gives the plan a name, by which it is kept, and copies its address. */
+function Saving({ question }: { question: Question }) {
+  const [name, setName] = useState(question.name);
+  const save = useSavePlan(useCluster());
+  const isUnchanged = name.trim() === question.name;
+  return (
+    <Panel title={t`Save and share`}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          save.mutate({ id: question.id, name: name.trim() });
+        }}
+      >
+        <Stack gap="sm">
+          <TextInput
+            label={t`Name`}
+            description={t`A plan with a name is kept. Users who may read all namespaces can open it by its address.`}
+            maxLength={100}
+            value={name}
+            error={save.error?.message}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <Group justify="flex-end" gap="xs">
+            {question.name !== "" && (
+              <CopyButton value={window.location.href}>
+                {({ copied, copy }) => (
+                  <Button variant="default" onClick={copy}>
+                    {copied ? t`Copied` : t`Copy the link`}
+                  </Button>
+                )}
+              </CopyButton>
+            )}
+            <Button
+              type="submit"
+              variant="light"
+              loading={save.isPending}
+              disabled={isUnchanged || isOpen(question)}
+            >
+              <Trans>Save</Trans>
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,92 @@
+"""`manage.py what-if FILE`: the effects of changes before they are made, tried with scheduling cycles."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.services.cluster_settings import cluster_named
+from foundation.exceptions import KueuewebError
+from scheduling.model.quantity import format_amount
+from studio.services.planned_changes import planned_changes
+from studio.services.plans import read_plan
+from studio.services.trials import try_what_if
+
+_MAX_LISTED = 20
+
+
+class Command(BaseCommand):
+    """Prints the answer as text, or as JSON."""
+
+    help = (
+        "Try changes without making them: who would start, who would be evicted and what that loses, who would wait. "
+        "FILE is a plan with the sections apply, delete, nodes, end and policies, or manifests to apply; - is standard "
+        "input."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", metavar="FILE")
+        parser.add_argument("--cluster", default="default")
+        parser.add_argument("--json", action="store_true", help="print both answers, the first and the whole, as JSON")
+        parser.add_argument("--seconds", type=float, default=60.0, help="maximum time for the cycles")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Try the plan; a mistake in it ends with an error."""
+        try:
+            text = sys.stdin.read() if options["file"] == "-" else Path(options["file"]).read_text(encoding="utf-8")
+            cluster = cluster_named(options["cluster"])
+            world, changes = planned_changes(cluster, read_plan(text), None, now := time.time())
+        except (OSError, UnicodeDecodeError, KueuewebError) as error:
+            raise CommandError(str(error)) from error
+        deadline = time.monotonic() + options["seconds"]
+        answer = try_what_if(world, changes, now, lambda: time.monotonic() < deadline, lambda _: None)
+        self.stdout.write(json.dumps(answer, indent=2) if options["json"] else "\n".join(as_text(answer["whole"])))
+
+
+def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
+    """The whole answer as lines of text."""
+    effects, evictions = whole["effects"], whole["evictions"]
+    yield from _named("would start", effects["starts"])
+    yield from _named("would start without the change, but wait with it", effects["waits"])
+    yield f"{len(evictions)} workloads would be evicted{':' if evictions else '.'}"
+    for lost in evictions[:_MAX_LISTED]:
+        by = f" by {lost['preemptor']}" if lost["preemptor"] else ""
+        hours = lost["ran_seconds"] * lost["devices"] / 3600
+        again = "; it starts again elsewhere" if lost["starts_again"] else ""
+        yield f"  {lost['workload']} ({lost['cluster_queue']}): {lost['reason']}{by}, {hours:.1f} device hours{again}"
+    yield f"{len(whole['waiting'])} workloads would wait, or for another reason{':' if whole['waiting'] else '.'}"
+    for wait in whole["waiting"][:_MAX_LISTED]:
+        yield f"  {wait['workload']} ({wait['cluster_queue']}): {wait['reason']} {wait['message']}".rstrip()
+    yield from _figures(whole)
+    if not effects["complete"]:
+        yield "The time was over before the cycles were idle: raise --seconds."
+
+
+def _named(verb: str, workloads: Mapping[str, str]) -> Iterator[str]:
+    yield f"{len(workloads)} workloads {verb}{':' if workloads else '.'}"
+    for key in sorted(workloads)[:_MAX_LISTED]:
+        yield f"  {key} ({workloads[key]})"
+
+
+def _figures(whole: Mapping[str, Any]) -> Iterator[str]:
+    for quota in whole["effects"]["quotas"]:
+        resource = quota["resource"]
+        amounts = [format_amount(resource, quota[name]) for name in ("nominal_before", "nominal", "used", "over")]
+        over = f", {amounts[3]} over quota" if quota["over"] else ""
+        yield f"{quota['kind']} {quota['name']}: {resource} in {quota['flavor']} {amounts[0]} -> {amounts[1]}{over}"
+    for queue in whole["effects"]["inactive"]:
+        yield f"ClusterQueue {queue['name']} would admit nothing: {queue['message']}"
+    for queue in whole["queues"]:
+        yield (
+            f"ClusterQueue {queue['name']}: {queue['pending_before']} -> {queue['pending']} pending, "
+            f"{queue['reserving_before']} -> {queue['reserving']} with quota"
+        )
+    before, after = whole["devices_before"], whole["devices"]
+    yield f"Devices in use: {before['used']} of {before['count']} -> {after['used']} of {after['count']}"

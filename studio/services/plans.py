@@ -1,0 +1,171 @@
+"""Plans of "what if": a YAML text -> the changes that it names. Trying one stores them and rolls them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+
+from accounts.models import Cluster
+from accounts.services.access import Access, access_of
+from accounts.services.apply_result import Action, Applied
+from accounts.services.cluster_settings import CONFIGURATION_NAME
+from clusters.manifests import ApplyResult, apply_documents, delete_manifest, kind_named
+from foundation.exceptions import InvalidRequest, ManifestErrors, NotFound
+from gpus.models import Device, Node
+from queues.manifests.documents import Document, read_documents
+from queues.models import Workload
+from queues.services.owners import require_owner
+from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.errors import ValidationReport
+from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, NodeChange, ReturnNode
+
+MAX_PLAN_BYTES: Final = 2**18
+_MAX_ADDED_NODES: Final = 1000
+_MAX_LISTED: Final = 1000
+_NODE_FIELDS: Final = ("add", "cordon", "lose", "return")
+_COMMAND_LINE: Final = Access("manage.py", is_superuser=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes that all happen at once: manifests applied and deleted, nodes and devices, workloads that end (keys), and
+    the default policies of placement, empty where they stay."""
+
+    apply: tuple[Document, ...] = ()
+    delete: tuple[Document, ...] = ()
+    nodes: tuple[NodeChange, ...] = ()
+    end: tuple[str, ...] = ()
+    node_policy: str = ""
+    device_policy: str = ""
+
+
+def read_plan(text: str | bytes) -> Plan:
+    """Read a plan: one document with the sections apply, delete, nodes, end and policies, or manifests to apply.
+
+    Raises `HostileManifest`, and `ManifestErrors` with every mistake located.
+    """
+    if len(text) > MAX_PLAN_BYTES:
+        raise InvalidRequest(f"plan: Too long: must have at most {MAX_PLAN_BYTES} bytes, has {len(text)}.")
+    documents = read_documents(text)
+    if not documents:
+        raise InvalidRequest("plan: Required value: the changes to try, as manifests or in sections.")
+    if any("kind" in document.content for document in documents):
+        return Plan(apply=tuple(documents))
+    if len(documents) > 1:
+        raise InvalidRequest("plan: must be one document with sections, or several manifests.")
+    report = ValidationReport(documents[0].index)
+    plan = _read_sections(FieldReader(report, "", documents[0].content))
+    if report.errors:
+        raise ManifestErrors(report.errors)
+    if plan == Plan():
+        raise InvalidRequest("plan: Required value: at least one change.")
+    return plan
+
+
+def _read_sections(top: FieldReader) -> Plan:
+    applied, deleted = (_documents(top, name) for name in ("apply", "delete"))
+    nodes = [_node_change(item) for item in top.items("nodes", max_items=_MAX_LISTED)]
+    ended = top.texts("end", max_items=_MAX_LISTED, syntax=_key_mistake)
+    policies = top.fields("policies")
+    node_policy = policies.optional_choice("node", NODE_POLICIES) if policies else None
+    device_policy = policies.optional_choice("device", DEVICE_POLICIES) if policies else None
+    if policies:
+        policies.close()
+    top.close()
+    found = tuple(change for change in nodes if change is not None)
+    return Plan(applied, deleted, found, tuple(ended), node_policy or "", device_policy or "")
+
+
+def _documents(top: FieldReader, name: str) -> tuple[Document, ...]:
+    """The objects of a section; their mistakes are located in it."""
+    items = top.items(name, max_items=_MAX_LISTED)
+    return tuple(Document(index, dict(item.content), name) for index, item in enumerate(items))
+
+
+def _node_change(item: FieldReader) -> NodeChange | None:
+    """One change of a node; None if it is mistaken."""
+    named = [field for field in _NODE_FIELDS if item.has(field)]
+    if len(named) != 1:
+        item.error("", f"must have exactly one of {', '.join(_NODE_FIELDS)}", "", MistakeReason.REQUIRED)
+        return None
+    change: NodeChange
+    if named == ["add"]:
+        count = item.integer("add", 1, minimum=1, maximum=_MAX_ADDED_NODES)
+        change = AddNodes(item.text("like", required=True), count)
+    else:
+        name = item.text(named[0], required=True)
+        device = item.text("device") if named[0] != "return" else ""
+        change = {
+            "cordon": lambda: CordonNode(name, device),
+            "lose": lambda: LoseNode(name, device),
+            "return": lambda: ReturnNode(name),
+        }[named[0]]()
+    item.close()
+    return change
+
+
+def _key_mistake(key: str) -> str | None:
+    namespace, _, name = key.partition("/")
+    return None if namespace and name and "/" not in name else "must be namespace/name"
+
+
+def plan_access(user: User | None, cluster: Cluster) -> Access:
+    """The rights of a plan's author; all of them on the command line, where there is no user."""
+    return _COMMAND_LINE if user is None else access_of(user, cluster)
+
+
+def store_plan(cluster: Cluster, plan: Plan, access: Access, user: User | None) -> ApplyResult:
+    """Store the manifests of a plan, and check the rest; the caller rolls the transaction back.
+
+    The author needs the rights to make the changes. Raises `ManifestErrors`, `NotPermitted`, `NotFound` and
+    `MirroredFromCluster`.
+    """
+    _check_nodes(cluster, plan, access)
+    _check_ended(cluster, plan, access)
+    applied = apply_documents(cluster, plan.apply, user=user).objects if plan.apply else ()
+    deleted = tuple(_delete(cluster, document, access) for document in plan.delete)
+    return ApplyResult((*applied, *deleted), dry_run=True)
+
+
+def _check_nodes(cluster: Cluster, plan: Plan, access: Access) -> None:
+    if plan.nodes or plan.node_policy or plan.device_policy:
+        access.require("submit", "Node")
+    for change in plan.nodes:
+        name = change.like if isinstance(change, AddNodes) else change.name
+        if not Node.objects.filter(cluster=cluster, name=name).exists():
+            raise NotFound(f"There is no Node {name} in cluster {cluster.name}.")
+        device = change.device if isinstance(change, CordonNode | LoseNode) else ""
+        if device and not Device.objects.filter(node__cluster=cluster, node__name=name, uuid=device).exists():
+            raise NotFound(f"There is no Device {device} on Node {name} in cluster {cluster.name}.")
+
+
+def _check_ended(cluster: Cluster, plan: Plan, access: Access) -> None:
+    keys = [(namespace, name) for namespace, _, name in (key.partition("/") for key in plan.end)]
+    for namespace, name in keys:
+        missing = NotFound(f"There is no unfinished Workload {namespace}/{name} in cluster {cluster.name}.")
+        if not access.sees(namespace):
+            raise missing
+        access.require("submit", "Workload", namespace)
+        rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=name)
+        if not rows.exclude(status=WorkloadStatus.FINISHED).exists():
+            raise missing
+    require_owner(cluster, access, keys)
+
+
+def _delete(cluster: Cluster, document: Document, access: Access) -> Applied:
+    """The object is marked or gone; a warning says what holds it."""
+    kind = kind_named(str(document.content.get("kind") or ""))
+    metadata = document.content.get("metadata")
+    named: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    namespace = str(named.get("namespace") or "") if kind.namespaced else ""
+    # A Configuration has no name in its manifest.
+    name = str(named.get("name") or (CONFIGURATION_NAME if kind.name == "Configuration" else ""))
+    if kind.namespaced and not access.sees(namespace) and not access.may_in_tree(kind.name):
+        raise NotFound(f"There is no {kind.name} {namespace}/{name} in cluster {cluster.name}.")
+    waiting = delete_manifest(cluster, kind, namespace, name, access=access)
+    return Applied(kind.name, namespace, name, Action.PRUNED, (waiting,) if waiting else ())

@@ -1,0 +1,47 @@
+"""Answers of the studio in the process of a test: the questions that wait are tried as its children try them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from django.contrib.auth.models import User
+
+from accounts.models import Cluster
+from foundation.exceptions import KueuewebError
+from foundation.heartbeat import Role, touch_heartbeat
+from studio.models import Question, QuestionState
+from studio.services.leases import end_question, store_first_answer, take_question
+from studio.services.questions import ask_preview
+from studio.services.trials import prepare_trial
+
+
+def answer_questions() -> list[Question]:
+    """Answer all that wait, and return them."""
+    studio, found = uuid4(), []
+    while (question := take_question(studio)) is not None:
+        try:
+            trial = prepare_trial(question)
+        except KueuewebError as error:
+            end_question(question.pk, studio, QuestionState.FAILED, reason=error.reason, message=error.message)
+        else:
+            pk = question.pk
+            answer = trial.work(lambda: True, lambda first, pk=pk: store_first_answer(pk, studio, as_stored(first)))  # type: ignore[misc]
+            values = {"answer": as_stored(answer), "configuration_generation": trial.configuration_generation}
+            end_question(pk, studio, QuestionState.ANSWERED, **values)
+        question.refresh_from_db()
+        found.append(question)
+    return found
+
+
+def as_stored(answer: Any) -> Any:
+    """The answer after its way through the pipe of a child."""
+    return orjson.loads(orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS))
+
+
+def preview_tried(cluster: Cluster, username: str, plan: str) -> None:
+    """Answer a preview of this user before it is asked over REST, which then does not wait."""
+    touch_heartbeat(Role.STUDIO)
+    ask_preview(User.objects.get(username=username), cluster, plan)
+    answer_questions()
