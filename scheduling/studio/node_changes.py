@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from scheduling.lifecycle.conditions import evict
@@ -16,7 +16,7 @@ from scheduling.world import World
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    """As many nodes more, each like the node `like`, with its devices, healthy and empty. Raises KeyError when it is
+    """Adds `count` nodes, each like the node `like`, with its devices, healthy and empty. Raises KeyError when it is
     applied to a World without that node."""
 
     like: str
@@ -40,7 +40,7 @@ class CordonNode:
         """Apply the change."""
         node = world.objects.nodes[self.name]
         if self.device:
-            world.set_node(_with_device(node, self.device, cordoned=True))
+            world.set_node(_with_device(node, self.device, lambda device: replace(device, cordoned=True)))
         else:
             world.set_node(replace(node, unschedulable=True))
 
@@ -58,7 +58,7 @@ class LoseNode:
         node = world.objects.nodes[self.name]
         held = world.objects.workloads_on(self.name, self.device)
         if self.device:
-            world.set_node(_with_device(node, self.device, health=False))
+            world.set_node(_with_device(node, self.device, lambda device: replace(device, health=False)))
         else:
             world.delete_node(self.name)
         lost = f"Device {self.device} of node {self.name} failed" if self.device else f"Nodes failed: {self.name}"
@@ -117,11 +117,11 @@ def _renamed(device: Device, uuids: Mapping[str, str]) -> Device:
     return replace(device, uuid=uuids[device.uuid], pair_scores=scores)
 
 
-def _with_device(node: Node, uuid: str, **fields: bool) -> Node:
+def _with_device(node: Node, uuid: str, change: Callable[[Device], Device]) -> Node:
     """The node with one device changed; raises KeyError if it has no such device."""
     if all(device.uuid != uuid for device in node.devices):
         raise KeyError(uuid)
-    devices = tuple(replace(device, **fields) if device.uuid == uuid else device for device in node.devices)
+    devices = tuple(change(device) if device.uuid == uuid else device for device in node.devices)
     return replace(node, devices=devices)
 
 

@@ -50,7 +50,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is shown of a World when its cycles are idle."""
+    """The figures of a World when its cycles are idle."""
 
     queues: Mapping[str, QueueFigures]
     waiting: Mapping[str, Wait]

@@ -93,20 +93,20 @@ def _node_change(item: FieldReader) -> NodeChange | None:
     if len(named) != 1:
         item.error("", f"must have exactly one of {', '.join(_NODE_FIELDS)}", "", MistakeReason.REQUIRED)
         return None
-    change: NodeChange
-    if named == ["add"]:
-        count = item.integer("add", 1, minimum=1, maximum=_MAX_ADDED_NODES)
-        change = AddNodes(item.text("like", required=True), count)
-    else:
-        name = item.text(named[0], required=True)
-        device = item.text("device") if named[0] != "return" else ""
-        change = {
-            "cordon": lambda: CordonNode(name, device),
-            "lose": lambda: LoseNode(name, device),
-            "return": lambda: ReturnNode(name),
-        }[named[0]]()
+    change = _read_change(item, named[0])
     item.close()
     return change
+
+
+def _read_change(item: FieldReader, field: str) -> NodeChange:
+    if field == "add":
+        count = item.integer("add", 1, minimum=1, maximum=_MAX_ADDED_NODES)
+        return AddNodes(item.text("like", required=True), count)
+    name = item.text(field, required=True)
+    if field == "return":
+        return ReturnNode(name)
+    device = item.text("device")
+    return CordonNode(name, device) if field == "cordon" else LoseNode(name, device)
 
 
 def _key_mistake(key: str) -> str | None:

@@ -37,9 +37,10 @@ def happens(build: Build, changes: Sequence[Change], found: WhatIf) -> None:
         real.finish_workload(key, NOW)
         lost.add(key)
     for result in run_until_idle(real, NOW):
-        for gone in (*result.preemptions, *result.evictions):
-            lost |= {gone.workload} & set(held)
-            real.release_workload(gone.workload, NOW)
+        gone = [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]
+        lost |= set(gone) & set(held)
+        for key in gone:
+            real.release_workload(key, NOW)
     assert found.effects.complete
     assert {eviction.workload for eviction in found.evictions} == lost
     for name in real.cluster_queue_names():
