@@ -57,7 +57,7 @@ def test_it_says_whether_it_would_start_now(cluster: Cluster, bob: SchemaClient,
         assert workload["explanation"]["state"] == state
         assert workload["explanation"]["position"] == 1
         assert [(each["name"], each["count"], each["requests"]) for each in workload["pod_sets"]] == [
-            ("main", 1, {"cpu": cpu})
+            ("main", 2, {"cpu": cpu})
         ]
     assert not Job.objects.exists()
     assert not Workload.objects.exists()
