@@ -8346,14 +8346,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
+                     *           "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:32.602891Z",
+                     *           "created_at": "2026-11-27T18:30:08.612053Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8398,12 +8398,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
+                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:32.602891Z",
+                     *       "created_at": "2026-11-27T18:30:08.612053Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8459,12 +8459,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
+                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:32.602891Z",
+                     *       "created_at": "2026-11-27T18:30:08.612053Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8529,15 +8529,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
+                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:01:32.602891Z",
-                     *       "deletion_requested_at": "2026-11-27T18:02:12.455846Z",
+                     *       "created_at": "2026-11-27T18:30:08.612053Z",
+                     *       "deletion_requested_at": "2026-11-27T18:30:15.758202Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8606,14 +8606,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "56dca510-91d0-4cb7-ab3d-70c8a812ca3a",
+                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:32.602891Z",
+                     *       "created_at": "2026-11-27T18:30:08.612053Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8688,7 +8688,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 104,
-                     *           "at": "2026-11-27T18:02:01.120126Z",
+                     *           "at": "2026-11-27T18:30:14.591526Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8707,7 +8707,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T18:02:01.053192+00:00"
+                     *             "deletion_requested_at": "2026-11-27T18:30:14.585982+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -8808,9 +8808,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "PNMQ-MRHR",
+                     *       "user_code": "RDPK-BPSZ",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=PNMQ-MRHR",
+                     *       "verification_uri_complete": "http://testserver/device?code=RDPK-BPSZ",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8848,7 +8848,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "PNMQ-MRHR",
+                     *       "user_code": "RDPK-BPSZ",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -8933,10 +8933,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "cdd8cf4d-eec8-4d78-9bc8-e19a66429526",
+                     *       "id": "f5ff1b9d-a3bb-4a9f-b749-55d1be247d83",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:01:37.708602Z",
+                     *       "expires_at": "2027-02-25T18:30:10.175564Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9087,10 +9087,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "fa91ae3f-ba7c-4622-bd3b-0e8bed766aef",
+                     *       "id": "eb4f276e-275c-4b84-a3d2-533c2f84ca60",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-27T18:01:36.215570Z",
+                     *       "expires_at": "2026-12-27T18:30:09.853796Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9190,10 +9190,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "90416948-fa56-4cec-9031-797d5a7d0519",
+                     *       "id": "7e251996-42fd-43e7-b778-68109a41907d",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:01:36.660789Z",
+                     *       "expires_at": "2027-02-25T18:30:09.966170Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9313,7 +9313,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 6.424739
+                     *             "lag_seconds": 1.005201
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9372,12 +9372,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *           "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T18:01:32.796588Z",
+                     *           "created_at": "2026-11-27T18:30:08.679440Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9462,7 +9462,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T18:01:47.181123Z"
+                     *               "last_transition_time": "2026-11-27T18:30:12.114181Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9552,12 +9552,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:01:32.796588Z",
+                     *       "created_at": "2026-11-27T18:30:08.679440Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9642,7 +9642,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
+                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9790,12 +9790,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:01:32.796588Z",
+                     *       "created_at": "2026-11-27T18:30:08.679440Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9880,7 +9880,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:01:32.851587Z"
+                     *           "last_transition_time": "2026-11-27T18:30:08.701838Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9990,13 +9990,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T18:01:32.796588Z",
-                     *       "deletion_requested_at": "2026-11-27T18:02:10.759748Z",
+                     *       "created_at": "2026-11-27T18:30:08.679440Z",
+                     *       "deletion_requested_at": "2026-11-27T18:30:15.622397Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10080,7 +10080,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
+                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10193,12 +10193,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:01:32.796588Z",
+                     *       "created_at": "2026-11-27T18:30:08.679440Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10283,7 +10283,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:01:47.181123Z"
+                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10532,7 +10532,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T18:01:17.596682Z"
+                     *           "created_at": "2026-11-27T18:30:05.940353Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10582,7 +10582,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T18:01:17.596682Z"
+                     *       "created_at": "2026-11-27T18:30:05.940353Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10643,7 +10643,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T18:01:17.596682Z"
+                     *       "created_at": "2026-11-27T18:30:05.940353Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10690,12 +10690,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
+                     *           "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T18:01:32.215254Z",
+                     *           "created_at": "2026-11-27T18:30:08.522008Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10784,12 +10784,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
+                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:01:32.215254Z",
+                     *       "created_at": "2026-11-27T18:30:08.522008Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -10923,12 +10923,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
+                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:01:32.215254Z",
+                     *       "created_at": "2026-11-27T18:30:08.522008Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11095,12 +11095,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ae918a78-802b-45e9-82f0-230574e5559d",
+                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T18:01:32.215254Z",
+                     *       "created_at": "2026-11-27T18:30:08.522008Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11331,7 +11331,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T18:01:59.053421Z",
+                     *       "time": "2026-11-27T18:30:13.703979Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11482,13 +11482,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-27T18:02:00.461286Z",
+                     *           "decided_at": "2026-11-27T18:30:14.539688Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
+                     *           "workload_uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11524,7 +11524,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.164
+                     *             "waited_seconds": 0.037
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11578,7 +11578,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-4c172",
+                     *           "workload": "ai-research/job-train-97082",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11589,7 +11589,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T18:01:55.497620Z",
+                     *           "created_at": "2026-11-27T18:30:13.668675Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11912,21 +11912,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T18:01:19.575288Z",
-                     *         "renewed_at": "2026-11-27T18:01:59.053421Z"
+                     *         "acquired_at": "2026-11-27T18:30:06.004668Z",
+                     *         "renewed_at": "2026-11-27T18:30:13.703979Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.022379742498742417,
-                     *         "p90_seconds": 0.02836128600029042,
-                     *         "longest_seconds": 0.030283004001830705,
+                     *         "p50_seconds": 0.0021401264966698363,
+                     *         "p90_seconds": 0.0028204059999552555,
+                     *         "longest_seconds": 0.002865911003027577,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T18:02:00.461286Z",
-                     *           "duration_seconds": 0.022403481998480856,
+                     *           "started_at": "2026-11-27T18:30:14.539688Z",
+                     *           "duration_seconds": 0.0016522450023330748,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -11936,11 +11936,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T18:02:01.100480Z"
+                     *         "oldest_at": "2026-11-27T18:30:14.589850Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T18:01:55.497620Z",
+                     *         "oldest_at": "2026-11-27T18:30:13.668675Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12198,123 +12198,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T17:02:00Z",
-                     *       "until": "2026-11-27T18:02:15Z",
+                     *       "since": "2026-11-27T17:30:15Z",
+                     *       "until": "2026-11-27T18:30:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795798920,
-                     *         1795798935,
-                     *         1795798950,
-                     *         1795798965,
-                     *         1795798980,
-                     *         1795798995,
-                     *         1795799010,
-                     *         1795799025,
-                     *         1795799040,
-                     *         1795799055,
-                     *         1795799070,
-                     *         1795799085,
-                     *         1795799100,
-                     *         1795799115,
-                     *         1795799130,
-                     *         1795799145,
-                     *         1795799160,
-                     *         1795799175,
-                     *         1795799190,
-                     *         1795799205,
-                     *         1795799220,
-                     *         1795799235,
-                     *         1795799250,
-                     *         1795799265,
-                     *         1795799280,
-                     *         1795799295,
-                     *         1795799310,
-                     *         1795799325,
-                     *         1795799340,
-                     *         1795799355,
-                     *         1795799370,
-                     *         1795799385,
-                     *         1795799400,
-                     *         1795799415,
-                     *         1795799430,
-                     *         1795799445,
-                     *         1795799460,
-                     *         1795799475,
-                     *         1795799490,
-                     *         1795799505,
-                     *         1795799520,
-                     *         1795799535,
-                     *         1795799550,
-                     *         1795799565,
-                     *         1795799580,
-                     *         1795799595,
-                     *         1795799610,
-                     *         1795799625,
-                     *         1795799640,
-                     *         1795799655,
-                     *         1795799670,
-                     *         1795799685,
-                     *         1795799700,
-                     *         1795799715,
-                     *         1795799730,
-                     *         1795799745,
-                     *         1795799760,
-                     *         1795799775,
-                     *         1795799790,
-                     *         1795799805,
-                     *         1795799820,
-                     *         1795799835,
-                     *         1795799850,
-                     *         1795799865,
-                     *         1795799880,
-                     *         1795799895,
-                     *         1795799910,
-                     *         1795799925,
-                     *         1795799940,
-                     *         1795799955,
-                     *         1795799970,
-                     *         1795799985,
-                     *         1795800000,
-                     *         1795800015,
-                     *         1795800030,
-                     *         1795800045,
-                     *         1795800060,
-                     *         1795800075,
-                     *         1795800090,
-                     *         1795800105,
-                     *         1795800120,
-                     *         1795800135,
-                     *         1795800150,
-                     *         1795800165,
-                     *         1795800180,
-                     *         1795800195,
-                     *         1795800210,
-                     *         1795800225,
-                     *         1795800240,
-                     *         1795800255,
-                     *         1795800270,
-                     *         1795800285,
-                     *         1795800300,
-                     *         1795800315,
-                     *         1795800330,
-                     *         1795800345,
-                     *         1795800360,
-                     *         1795800375,
-                     *         1795800390,
-                     *         1795800405,
-                     *         1795800420,
-                     *         1795800435,
-                     *         1795800450,
-                     *         1795800465,
-                     *         1795800480,
-                     *         1795800495,
-                     *         1795800510,
-                     *         1795800525,
-                     *         1795800540,
-                     *         1795800555,
-                     *         1795800570,
-                     *         1795800585,
-                     *         1795800600,
                      *         1795800615,
                      *         1795800630,
                      *         1795800645,
@@ -12442,7 +12329,120 @@ export interface operations {
                      *         1795802475,
                      *         1795802490,
                      *         1795802505,
-                     *         1795802520
+                     *         1795802520,
+                     *         1795802535,
+                     *         1795802550,
+                     *         1795802565,
+                     *         1795802580,
+                     *         1795802595,
+                     *         1795802610,
+                     *         1795802625,
+                     *         1795802640,
+                     *         1795802655,
+                     *         1795802670,
+                     *         1795802685,
+                     *         1795802700,
+                     *         1795802715,
+                     *         1795802730,
+                     *         1795802745,
+                     *         1795802760,
+                     *         1795802775,
+                     *         1795802790,
+                     *         1795802805,
+                     *         1795802820,
+                     *         1795802835,
+                     *         1795802850,
+                     *         1795802865,
+                     *         1795802880,
+                     *         1795802895,
+                     *         1795802910,
+                     *         1795802925,
+                     *         1795802940,
+                     *         1795802955,
+                     *         1795802970,
+                     *         1795802985,
+                     *         1795803000,
+                     *         1795803015,
+                     *         1795803030,
+                     *         1795803045,
+                     *         1795803060,
+                     *         1795803075,
+                     *         1795803090,
+                     *         1795803105,
+                     *         1795803120,
+                     *         1795803135,
+                     *         1795803150,
+                     *         1795803165,
+                     *         1795803180,
+                     *         1795803195,
+                     *         1795803210,
+                     *         1795803225,
+                     *         1795803240,
+                     *         1795803255,
+                     *         1795803270,
+                     *         1795803285,
+                     *         1795803300,
+                     *         1795803315,
+                     *         1795803330,
+                     *         1795803345,
+                     *         1795803360,
+                     *         1795803375,
+                     *         1795803390,
+                     *         1795803405,
+                     *         1795803420,
+                     *         1795803435,
+                     *         1795803450,
+                     *         1795803465,
+                     *         1795803480,
+                     *         1795803495,
+                     *         1795803510,
+                     *         1795803525,
+                     *         1795803540,
+                     *         1795803555,
+                     *         1795803570,
+                     *         1795803585,
+                     *         1795803600,
+                     *         1795803615,
+                     *         1795803630,
+                     *         1795803645,
+                     *         1795803660,
+                     *         1795803675,
+                     *         1795803690,
+                     *         1795803705,
+                     *         1795803720,
+                     *         1795803735,
+                     *         1795803750,
+                     *         1795803765,
+                     *         1795803780,
+                     *         1795803795,
+                     *         1795803810,
+                     *         1795803825,
+                     *         1795803840,
+                     *         1795803855,
+                     *         1795803870,
+                     *         1795803885,
+                     *         1795803900,
+                     *         1795803915,
+                     *         1795803930,
+                     *         1795803945,
+                     *         1795803960,
+                     *         1795803975,
+                     *         1795803990,
+                     *         1795804005,
+                     *         1795804020,
+                     *         1795804035,
+                     *         1795804050,
+                     *         1795804065,
+                     *         1795804080,
+                     *         1795804095,
+                     *         1795804110,
+                     *         1795804125,
+                     *         1795804140,
+                     *         1795804155,
+                     *         1795804170,
+                     *         1795804185,
+                     *         1795804200,
+                     *         1795804215
                      *       ],
                      *       "series": []
                      *     }
@@ -12488,14 +12488,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
+                     *           "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:44.836361Z",
+                     *           "created_at": "2026-11-27T18:30:11.609007Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12553,12 +12553,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
+                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:44.836361Z",
+                     *       "created_at": "2026-11-27T18:30:11.609007Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12637,12 +12637,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
+                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:44.836361Z",
+                     *       "created_at": "2026-11-27T18:30:11.609007Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12781,14 +12781,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e77dde84-991c-48ec-838d-992ca66b3b45",
+                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:44.836361Z",
+                     *       "created_at": "2026-11-27T18:30:11.609007Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12856,12 +12856,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
+                     *           "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T18:01:33.174780Z",
+                     *           "created_at": "2026-11-27T18:30:08.818567Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12876,7 +12876,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T18:01:33.248045Z"
+                     *               "last_transition_time": "2026-11-27T18:30:08.838496Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -12946,12 +12946,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
+                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:33.174780Z",
+                     *       "created_at": "2026-11-27T18:30:08.818567Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -12966,7 +12966,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
+                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13022,12 +13022,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
+                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:33.174780Z",
+                     *       "created_at": "2026-11-27T18:30:08.818567Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13042,7 +13042,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
+                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13166,12 +13166,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
+                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:33.174780Z",
+                     *       "created_at": "2026-11-27T18:30:08.818567Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13186,7 +13186,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:01:33.248045Z"
+                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13328,10 +13328,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *             "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T18:01:32Z"
+                     *             "creationTimestamp": "2026-11-27T18:30:08Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13394,7 +13394,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T18:01:47Z"
+                     *                 "lastTransitionTime": "2026-11-27T18:30:12Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13503,10 +13503,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "db98b8f4-f10d-4db5-bfcf-e1661922bc04",
+                     *         "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T18:01:33Z"
+                     *         "creationTimestamp": "2026-11-27T18:30:08Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13519,7 +13519,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T18:01:33Z"
+                     *             "lastTransitionTime": "2026-11-27T18:30:08Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13666,10 +13666,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "debe6d66-ea61-4304-9808-a847e541290c",
+                     *         "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T18:01:32Z"
+                     *         "creationTimestamp": "2026-11-27T18:30:08Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13732,7 +13732,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T18:01:47Z"
+                     *             "lastTransitionTime": "2026-11-27T18:30:12Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13886,14 +13886,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
+                     *           "uid": "bf05f455-d890-424a-ac84-16038bac557e",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:41.428960Z",
+                     *           "created_at": "2026-11-27T18:30:11.020376Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -13938,12 +13938,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
+                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:41.428960Z",
+                     *       "created_at": "2026-11-27T18:30:11.020376Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -13999,12 +13999,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
+                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:41.428960Z",
+                     *       "created_at": "2026-11-27T18:30:11.020376Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14129,14 +14129,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bb2efac8-35c3-44a9-95be-a0fb8b4e8a67",
+                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:41.428960Z",
+                     *       "created_at": "2026-11-27T18:30:11.020376Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14188,12 +14188,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d00713d6-4002-4812-ad45-de968976da1f",
+                     *           "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:42.612059Z",
+                     *           "created_at": "2026-11-27T18:30:11.196861Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14240,12 +14240,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
+                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:42.612059Z",
+                     *       "created_at": "2026-11-27T18:30:11.196861Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14304,12 +14304,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
+                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:42.612059Z",
+                     *       "created_at": "2026-11-27T18:30:11.196861Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14436,12 +14436,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d00713d6-4002-4812-ad45-de968976da1f",
+                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:42.612059Z",
+                     *       "created_at": "2026-11-27T18:30:11.196861Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14495,7 +14495,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
+                     *           "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14504,7 +14504,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:24.463209Z",
+                     *           "created_at": "2026-11-27T18:30:06.866092Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14546,7 +14546,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
+                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14554,7 +14554,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:24.463209Z",
+                     *       "created_at": "2026-11-27T18:30:06.866092Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14609,7 +14609,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
+                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14617,7 +14617,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:24.463209Z",
+                     *       "created_at": "2026-11-27T18:30:06.866092Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14739,7 +14739,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "345b2140-e4b5-4442-ba00-0b7b79287e2c",
+                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14748,7 +14748,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:24.463209Z",
+                     *       "created_at": "2026-11-27T18:30:06.866092Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14812,7 +14812,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T18:01:18.987368Z",
+                     *           "updated_at": "2026-11-27T18:30:05.948706Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14883,7 +14883,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T18:01:18.987368Z",
+                     *       "updated_at": "2026-11-27T18:30:05.948706Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15033,7 +15033,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-4c172",
+                     *               "workload": "ai-research/job-train-97082",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15072,7 +15072,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-4c172",
+                     *               "workload": "ai-research/job-train-97082",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15254,7 +15254,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T18:01:18.987368Z",
+                     *       "updated_at": "2026-11-27T18:30:05.948706Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15614,7 +15614,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T18:01:52.976047Z"
+                     *           "created_at": "2026-11-27T18:30:13.172649Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15675,7 +15675,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T18:01:52.976047Z"
+                     *       "created_at": "2026-11-27T18:30:13.172649Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15770,7 +15770,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T18:01:52.976047Z"
+                     *       "created_at": "2026-11-27T18:30:13.172649Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15980,7 +15980,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T18:01:59.053421Z"
+                     *           "heartbeat_at": "2026-11-27T18:30:13.703979Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16009,7 +16009,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T18:01:56.045280Z"
+                     *             "last_seen_at": "2026-11-27T18:30:13.762009Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -16114,7 +16114,19 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-d0268",
+                     *           "name": "job-train-30fb2",
+                     *           "pod_sets": [
+                     *             {
+                     *               "name": "main",
+                     *               "count": 2,
+                     *               "requests": {
+                     *                 "cpu": "4",
+                     *                 "memory": "16Gi",
+                     *                 "nvidia.com/gpu": "1",
+                     *                 "nvidia.com/gpumem": "20000"
+                     *               }
+                     *             }
+                     *           ],
                      *           "explanation": {
                      *             "state": "FitsNow",
                      *             "rule": "QueueOrder",
@@ -16200,7 +16212,9 @@ export interface operations {
                      *         }
                      *       ],
                      *       "manifests": [],
-                     *       "effects": null
+                     *       "effects": null,
+                     *       "effects_pending": false,
+                     *       "effects_problem": ""
                      *     }
                      */
                     "application/json": components["schemas"]["Preview"];
@@ -16356,12 +16370,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
+                     *           "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:39.210604Z",
+                     *           "created_at": "2026-11-27T18:30:10.526766Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16407,12 +16421,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
+                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:39.210604Z",
+                     *       "created_at": "2026-11-27T18:30:10.526766Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16470,12 +16484,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
+                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:39.210604Z",
+                     *       "created_at": "2026-11-27T18:30:10.526766Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16599,12 +16613,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6d49e189-73c4-4782-ad84-ec635cb7c8c6",
+                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:39.210604Z",
+                     *       "created_at": "2026-11-27T18:30:10.526766Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16657,14 +16671,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
+                     *           "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:43.748725Z",
+                     *           "created_at": "2026-11-27T18:30:11.385887Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16714,12 +16728,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
+                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:43.748725Z",
+                     *       "created_at": "2026-11-27T18:30:11.385887Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16783,12 +16797,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
+                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:43.748725Z",
+                     *       "created_at": "2026-11-27T18:30:11.385887Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16918,14 +16932,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "cf5053b4-8e2e-4ec1-95ec-2a2778cb2aa5",
+                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:43.748725Z",
+                     *       "created_at": "2026-11-27T18:30:11.385887Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17018,8 +17032,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T18:02:07.242352Z",
-                     *       "until": "2026-11-27T18:02:07.242352Z",
+                     *       "since": "2026-10-28T18:30:15.230535Z",
+                     *       "until": "2026-11-27T18:30:15.230535Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17081,28 +17095,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.164,
-                     *           0.585,
-                     *           0.794,
+                     *           0.037,
+                     *           0.116,
+                     *           0.166,
                      *           1,
                      *           0,
-                     *           1.079,
+                     *           0.194,
                      *           0,
                      *           2,
-                     *           0.005
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.164,
-                     *         "wait_p90_seconds": 0.585,
-                     *         "wait_max_seconds": 0.794,
+                     *         "wait_p50_seconds": 0.037,
+                     *         "wait_p90_seconds": 0.116,
+                     *         "wait_max_seconds": 0.166,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 1.079,
+                     *         "run_mean_seconds": 0.194,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.005
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17156,14 +17170,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
+                     *           "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:31.859988Z",
+                     *           "created_at": "2026-11-27T18:30:08.439085Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17246,12 +17260,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
+                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:31.859988Z",
+                     *       "created_at": "2026-11-27T18:30:08.439085Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17347,12 +17361,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
+                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:31.859988Z",
+                     *       "created_at": "2026-11-27T18:30:08.439085Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17422,15 +17436,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
+                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:01:31.859988Z",
-                     *       "deletion_requested_at": "2026-11-27T18:02:14.883446Z",
+                     *       "created_at": "2026-11-27T18:30:08.439085Z",
+                     *       "deletion_requested_at": "2026-11-27T18:30:15.974092Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17537,14 +17551,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "10f3eadf-62ed-40e5-bdd6-319f3bcb9146",
+                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:31.859988Z",
+                     *       "created_at": "2026-11-27T18:30:08.439085Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17636,14 +17650,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
+                     *           "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:46.053064Z",
+                     *           "created_at": "2026-11-27T18:30:11.783889Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17693,12 +17707,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
+                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:46.053064Z",
+                     *       "created_at": "2026-11-27T18:30:11.783889Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17762,12 +17776,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
+                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:46.053064Z",
+                     *       "created_at": "2026-11-27T18:30:11.783889Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17898,14 +17912,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fb0d3fcf-5238-4325-b860-12ddd5fb7143",
+                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:46.053064Z",
+                     *       "created_at": "2026-11-27T18:30:11.783889Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17961,12 +17975,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "e1c4d3b4-3a5c-40d7-bfa8-1664645d8aa1",
+                     *           "uid": "21438e43-61da-4213-93c0-03d9f4240c91",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T18:01:19.505892Z",
+                     *           "created_at": "2026-11-27T18:30:05.989602Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18080,12 +18094,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1d07bbfd-ec64-4428-8dc3-b664bdfc6efe",
+                     *       "uid": "ca0b291a-d0cb-4b74-ab23-05a359bd7c14",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:34.523840Z",
+                     *       "created_at": "2026-11-27T18:30:09.247084Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18211,12 +18225,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1d07bbfd-ec64-4428-8dc3-b664bdfc6efe",
+                     *       "uid": "ca0b291a-d0cb-4b74-ab23-05a359bd7c14",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:34.523840Z",
+                     *       "created_at": "2026-11-27T18:30:09.247084Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18271,14 +18285,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
+                     *           "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:40.316385Z",
+                     *           "created_at": "2026-11-27T18:30:10.790782Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18325,12 +18339,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
+                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:40.316385Z",
+                     *       "created_at": "2026-11-27T18:30:10.790782Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18391,12 +18405,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
+                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:40.316385Z",
+                     *       "created_at": "2026-11-27T18:30:10.790782Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18523,14 +18537,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0a132a16-d758-46c0-96b3-7d4293c35530",
+                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:40.316385Z",
+                     *       "created_at": "2026-11-27T18:30:10.790782Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18590,7 +18604,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T18:01:52.656920Z"
+                     *           "updated_at": "2026-11-27T18:30:13.098872Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18643,7 +18657,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T18:01:52.656920Z"
+                     *       "updated_at": "2026-11-27T18:30:13.098872Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18688,7 +18702,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T18:01:52.656920Z"
+                     *       "updated_at": "2026-11-27T18:30:13.098872Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18775,7 +18789,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T18:01:52.830720Z"
+                     *       "updated_at": "2026-11-27T18:30:13.128927Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18825,8 +18839,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T18:02:00.461286Z",
-                     *           "duration_seconds": 0.022403481998480856,
+                     *           "started_at": "2026-11-27T18:30:14.539688Z",
+                     *           "duration_seconds": 0.0016522450023330748,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -18960,7 +18974,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T18:01:35.411616Z"
+                     *       "created_at": "2026-11-27T18:30:09.591600Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19035,10 +19049,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "e07ad1a7-815b-47b8-b2bb-c526f8bb2941",
+                     *           "id": "e6568ffc-ae5b-4ce2-9267-827d8e1f179f",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-27T18:01:35.567543Z",
-                     *           "expires_at": "2027-02-25T18:01:35.565051Z",
+                     *           "created_at": "2026-11-27T18:30:09.644879Z",
+                     *           "expires_at": "2027-02-25T18:30:09.644375Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19093,10 +19107,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "e07ad1a7-815b-47b8-b2bb-c526f8bb2941",
+                     *       "id": "e6568ffc-ae5b-4ce2-9267-827d8e1f179f",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:01:35.565051Z",
+                     *       "expires_at": "2027-02-25T18:30:09.644375Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19224,7 +19238,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T18:02:06.032492Z",
+                     *       "since": "2026-11-26T18:30:15.074801Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19346,14 +19360,16 @@ export interface operations {
                      *             "namespace": "ai-research",
                      *             "name": "sweep"
                      *           },
+                     *           "name": "",
+                     *           "asked_by": "bob",
                      *           "state": "Answered",
                      *           "reason": "",
                      *           "message": "",
-                     *           "configuration_generation": null,
+                     *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T18:01:56.226292Z",
-                     *           "started_at": "2026-11-27T18:01:56.276762Z",
-                     *           "ended_at": "2026-11-27T18:01:56.396463Z"
+                     *           "created_at": "2026-11-27T18:30:13.782936Z",
+                     *           "started_at": "2026-11-27T18:30:13.788807Z",
+                     *           "ended_at": "2026-11-27T18:30:13.806316Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19414,15 +19430,19 @@ export interface operations {
                      *         "namespace": "ai-research",
                      *         "name": "sweep"
                      *       },
+                     *       "name": "",
+                     *       "asked_by": "bob",
                      *       "state": "Pending",
                      *       "reason": "",
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T18:01:56.226292Z",
+                     *       "created_at": "2026-11-27T18:30:13.782936Z",
                      *       "started_at": null,
                      *       "ended_at": null,
-                     *       "remedies": null
+                     *       "plan": null,
+                     *       "remedies": null,
+                     *       "what_if": null
                      *     }
                      */
                     "application/json": components["schemas"]["Question"];
@@ -19468,21 +19488,25 @@ export interface operations {
                      *         "namespace": "ai-research",
                      *         "name": "sweep"
                      *       },
+                     *       "name": "",
+                     *       "asked_by": "bob",
                      *       "state": "Answered",
                      *       "reason": "",
                      *       "message": "",
-                     *       "configuration_generation": null,
+                     *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T18:01:56.226292Z",
-                     *       "started_at": "2026-11-27T18:01:56.276762Z",
-                     *       "ended_at": "2026-11-27T18:01:56.396463Z",
+                     *       "created_at": "2026-11-27T18:30:13.782936Z",
+                     *       "started_at": "2026-11-27T18:30:13.788807Z",
+                     *       "ended_at": "2026-11-27T18:30:13.806316Z",
+                     *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
                      *         "trials": 0,
                      *         "complete": true,
                      *         "remedies": [],
                      *         "starts_now": false
-                     *       }
+                     *       },
+                     *       "what_if": null
                      *     }
                      */
                     "application/json": components["schemas"]["Question"];
@@ -19547,6 +19571,11 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "name": "without sweep"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchedSavedPlanRequest"];
             };
         };
@@ -19556,6 +19585,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": 2,
+                     *       "cluster": "default",
+                     *       "kind": "what-if",
+                     *       "workload": null,
+                     *       "name": "without sweep",
+                     *       "asked_by": "bob",
+                     *       "state": "Pending",
+                     *       "reason": "",
+                     *       "message": "",
+                     *       "configuration_generation": null,
+                     *       "tried_at": null,
+                     *       "created_at": "2026-11-27T18:30:13.897181Z",
+                     *       "started_at": null,
+                     *       "ended_at": null,
+                     *       "plan": "end: [ai-research/sweep]",
+                     *       "remedies": null,
+                     *       "what_if": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Question"];
                 };
             };
@@ -19599,14 +19649,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
+                     *           "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:38.136319Z",
+                     *           "created_at": "2026-11-27T18:30:10.281908Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19652,12 +19702,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
+                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:38.136319Z",
+                     *       "created_at": "2026-11-27T18:30:10.281908Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19717,12 +19767,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
+                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:38.136319Z",
+                     *       "created_at": "2026-11-27T18:30:10.281908Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19848,14 +19898,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0bcbf4c-9810-4993-9dd6-d3b2f56b70cc",
+                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:38.136319Z",
+                     *       "created_at": "2026-11-27T18:30:10.281908Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19914,7 +19964,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T18:01:19.483249Z"
+                     *           "created_at": "2026-11-27T18:30:05.984372Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19965,7 +20015,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:01:34.048973Z"
+                     *       "created_at": "2026-11-27T18:30:09.081798Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20008,7 +20058,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:01:34.048973Z"
+                     *       "created_at": "2026-11-27T18:30:09.081798Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20060,7 +20110,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:01:34.048973Z"
+                     *       "created_at": "2026-11-27T18:30:09.081798Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20105,10 +20155,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "9ac79f22-9785-42d3-8575-df57ea2b91ed",
+                     *           "id": "e50d2ca7-ddb9-4bc8-8773-78931d03a3d3",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-27T18:01:35.106923Z",
-                     *           "expires_at": "2027-02-25T18:01:35.106612Z",
+                     *           "created_at": "2026-11-27T18:30:09.459749Z",
+                     *           "expires_at": "2027-02-25T18:30:09.458953Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20188,12 +20238,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
+                     *           "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:01:33.498310Z",
+                     *           "created_at": "2026-11-27T18:30:08.913195Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20237,12 +20287,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
+                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:33.498310Z",
+                     *       "created_at": "2026-11-27T18:30:08.913195Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20298,12 +20348,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
+                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:01:33.498310Z",
+                     *       "created_at": "2026-11-27T18:30:08.913195Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20425,12 +20475,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9ef2e1bc-61ad-4bd8-8e03-649206366d09",
+                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:01:33.498310Z",
+                     *       "created_at": "2026-11-27T18:30:08.913195Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20546,7 +20596,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
+                     *           "uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20555,10 +20605,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T18:02:00.297577Z",
+                     *           "created_at": "2026-11-27T18:30:14.502820Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T18:02:00.297577Z",
-                     *           "quota_reserved_at": "2026-11-27T18:02:00.461286Z",
+                     *           "queued_at": "2026-11-27T18:30:14.502820Z",
+                     *           "quota_reserved_at": "2026-11-27T18:30:14.539688Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20672,7 +20722,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
+                     *           "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20725,7 +20775,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
+                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20734,11 +20784,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T18:01:54.858719Z",
+                     *       "created_at": "2026-11-27T18:30:13.551825Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
-                     *       "admitted_at": "2026-11-27T18:01:55.917932Z",
+                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "admitted_at": "2026-11-27T18:30:13.750166Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20753,14 +20803,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T18:01:55.917932Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.750166Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20769,7 +20819,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1105.1105.2204",
+                     *       "resource_version": "1088.1088.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -20811,7 +20861,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -20882,7 +20932,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "b21ea6b9-1297-44ca-8461-58fe14a82b78",
+                     *       "uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -20891,10 +20941,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:02:00.297577Z",
+                     *       "created_at": "2026-11-27T18:30:14.502820Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:02:00.297577Z",
-                     *       "quota_reserved_at": "2026-11-27T18:02:00.461286Z",
+                     *       "queued_at": "2026-11-27T18:30:14.502820Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:14.539688Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -20910,14 +20960,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
+                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
+                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20925,8 +20975,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T18:02:08.683904Z",
-                     *       "resource_version": "1136.1126.2252",
+                     *       "deletion_requested_at": "2026-11-27T18:30:15.422438Z",
+                     *       "resource_version": "1118.1110.2220",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "cluster": "default",
@@ -20968,7 +21018,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:02:00.461286Z"
+                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21052,7 +21102,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
+                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21061,10 +21111,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:01:54.858719Z",
+                     *       "created_at": "2026-11-27T18:30:13.551825Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21080,14 +21130,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21096,7 +21146,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1104.1102.2204",
+                     *       "resource_version": "1087.1085.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21138,7 +21188,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21204,7 +21254,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
+                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21213,10 +21263,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:01:55.089144Z",
+                     *       "created_at": "2026-11-27T18:30:13.595477Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21232,14 +21282,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21247,8 +21297,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T18:02:00.031202Z",
-                     *       "resource_version": "1123.1102.2204",
+                     *       "deletion_requested_at": "2026-11-27T18:30:14.438106Z",
+                     *       "resource_version": "1107.1085.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21290,7 +21340,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21364,10 +21414,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-27T18:01:55.917932Z",
+                     *           "at": "2026-11-27T18:30:13.750166Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21475,7 +21525,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
+                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21484,10 +21534,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:01:55.089144Z",
+                     *       "created_at": "2026-11-27T18:30:13.595477Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21503,14 +21553,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21519,7 +21569,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1116.1102.2204",
+                     *       "resource_version": "1100.1085.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21561,7 +21611,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21778,7 +21828,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
+                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21787,10 +21837,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:01:55.089144Z",
+                     *       "created_at": "2026-11-27T18:30:13.595477Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21806,14 +21856,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21822,7 +21872,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1110.1102.2204",
+                     *       "resource_version": "1095.1085.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -21864,7 +21914,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21930,7 +21980,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "94d52e36-ce3a-46b9-84f1-21b8186b09b3",
+                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21939,10 +21989,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:01:55.089144Z",
+                     *       "created_at": "2026-11-27T18:30:13.595477Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:01:55.089144Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
+                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21958,14 +22008,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21974,7 +22024,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1118.1102.2204",
+                     *       "resource_version": "1102.1085.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -22016,7 +22066,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22082,7 +22132,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "a725a146-4adb-44a9-8cff-7266799f2965",
+                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22091,11 +22141,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T18:01:54.858719Z",
+                     *       "created_at": "2026-11-27T18:30:13.551825Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T18:01:54.858719Z",
-                     *       "quota_reserved_at": "2026-11-27T18:01:55.233733Z",
-                     *       "admitted_at": "2026-11-27T18:01:55.917932Z",
+                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
+                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "admitted_at": "2026-11-27T18:30:13.750166Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22110,14 +22160,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:01:55.233733Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T18:01:55.917932Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.750166Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22126,7 +22176,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1112.1105.2204",
+                     *       "resource_version": "1097.1088.2170",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "cluster": "default",
@@ -22168,7 +22218,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:01:55.727816Z"
+                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
                      *         }
                      *       ],
                      *       "devices": [

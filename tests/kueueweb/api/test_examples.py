@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -23,11 +22,9 @@ from foundation.heartbeat import Role as Running
 from foundation.heartbeat import touch_heartbeat
 from kueueweb.api import examples
 from scheduler.leader.engine import Engine
-from studio.models import QuestionState
-from studio.services.leases import end_question, take_question
-from studio.services.trials import prepare_trial
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_node
+from tests.studio_answers import answer_questions
 from tests.users import client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -418,13 +415,12 @@ def studio(day: Day) -> None:
     touch_heartbeat(Running.STUDIO)
     bob, asked = day.user, {"kind": "remedies", "workload": {"namespace": NAMESPACE, "name": "sweep"}}
     question = day.call("post", "studio/questions/", asked, by=bob)
-    process = uuid4()
-    taken = take_question(process)
-    assert taken is not None
-    end_question(taken.pk, process, QuestionState.ANSWERED, answer=prepare_trial(taken).work(lambda: True, print))
+    answer_questions()
     day.call("get", "studio/questions/", by=bob)
     day.call("get", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
     day.call("delete", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
+    plan = day.make("post", "studio/questions/", {"kind": "what-if", "plan": f"end: [{NAMESPACE}/sweep]"}, {}, by=bob)
+    day.call("patch", "studio/questions/{question_id}/", {"name": "without sweep"}, question_id=plan["id"], by=bob)
 
 
 def deletions(day: Day) -> None:

@@ -42,8 +42,8 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 5 }}>
           <Stack gap="md">
-            <PlanEditor key={data?.id ?? 0} begin={data?.plan ?? ""} onAsked={onOpen} />
-            {data !== undefined && <Saving key={data.id} question={data} />}
+            <PlanEditor key={`plan ${data?.id ?? 0}`} begin={data?.plan ?? ""} onAsked={onOpen} />
+            {data !== undefined && <Saving key={`name ${data.id}`} question={data} />}
             <SavedPlans onOpen={onOpen} />
           </Stack>
         </Grid.Col>
