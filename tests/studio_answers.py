@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 from django.contrib.auth.models import User
@@ -26,13 +28,16 @@ def answer_questions() -> list[Question]:
         except KueuewebError as error:
             end_question(question.pk, studio, QuestionState.FAILED, reason=error.reason, message=error.message)
         else:
-            pk = question.pk
-            answer = trial.work(lambda: True, lambda first, pk=pk: store_first_answer(pk, studio, as_stored(first)))  # type: ignore[misc]
+            answer = trial.work(lambda: True, partial(_store_first, question.pk, studio))
             values = {"answer": as_stored(answer), "configuration_generation": trial.configuration_generation}
-            end_question(pk, studio, QuestionState.ANSWERED, **values)
+            end_question(question.pk, studio, QuestionState.ANSWERED, **values)
         question.refresh_from_db()
         found.append(question)
     return found
+
+
+def _store_first(pk: int, studio: UUID, first: Mapping[str, Any]) -> None:
+    store_first_answer(pk, studio, as_stored(first))
 
 
 def as_stored(answer: Any) -> Any:

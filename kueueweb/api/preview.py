@@ -190,9 +190,9 @@ class PreviewView(ClusterView):
 
 
 def _plan_text(request: Request) -> str:
-    text = (request.data or b"").decode("utf-8-sig")
+    text = cast("bytes", request.data or b"").decode("utf-8-sig")
     if not flag(request, "delete"):
-        return cast("str", text)
+        return text
     return json.dumps({"delete": [document.content for document in read_documents(text)]})
 
 

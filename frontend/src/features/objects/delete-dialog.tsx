@@ -8,8 +8,8 @@ import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { type DeletableReference, deletionQuery, objectQuery, useDeleteObject } from "@/api/manifests";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
-import { PreviewedEffects } from "@/components/effects-view";
 import { ErrorState } from "@/components/error-state";
+import { PreviewedEffects } from "@/components/manifest/effects-view";
 import { faultLines } from "@/lib/words/refusal";
 
 export interface DeleteDialogProps {

@@ -18,8 +18,8 @@ import {
   useSaveObject,
 } from "@/api/manifests";
 import { DialogFoot } from "@/components/dialog/dialog-foot";
-import { PreviewedEffects } from "@/components/effects-view";
 import { ErrorState } from "@/components/error-state";
+import { PreviewedEffects } from "@/components/manifest/effects-view";
 import { ManifestText } from "@/components/manifest/manifest-text";
 import { QueryError } from "@/components/query-error";
 import { type Change, carriedOver, changes, conflicts } from "@/lib/manifest/changes";

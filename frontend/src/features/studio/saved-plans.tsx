@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { savedPlansQuery } from "@/api/studio";
+import { savedPlansQuery } from "@/api/studio/questions";
 import { Ago } from "@/components/ago";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";

@@ -6,7 +6,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { isOpen, questionQuery, useAskWhatIf, useSavePlan } from "@/api/studio";
+import { isOpen, questionQuery, useAskWhatIf, useSavePlan } from "@/api/studio/questions";
 import type { Question } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { ManifestText } from "@/components/manifest/manifest-text";

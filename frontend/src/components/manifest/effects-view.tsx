@@ -3,7 +3,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
 import { formatAmountShort } from "@/lib/quantity";
-import { ClusterQueueLink, CohortLink, WorkloadNames } from "./object-links";
+import { ClusterQueueLink, CohortLink, WorkloadNames } from "../object-links";
 
 interface Affected {
   count: number;
