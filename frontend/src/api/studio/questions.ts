@@ -1,7 +1,7 @@
 /** Questions to the studio: plans that are tried on a copy of the cluster. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api } from "../client";
-import type { Question } from "../types";
+import { answer, api } from "@/api/client";
+import type { Question } from "@/api/types";
 
 const ASKED_AGAIN_MS = 700;
 const LISTED = 50;

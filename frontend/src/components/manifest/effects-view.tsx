@@ -2,8 +2,8 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
+import { ClusterQueueLink, CohortLink, WorkloadNames } from "@/components/object-links";
 import { formatAmountShort } from "@/lib/quantity";
-import { ClusterQueueLink, CohortLink, WorkloadNames } from "../object-links";
 
 interface Affected {
   count: number;
