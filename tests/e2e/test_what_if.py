@@ -1,0 +1,36 @@
+"""The page What if: a plan is tried by a running studio, answered twice, saved by name and opened by its link."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Api
+
+
+def test_a_plan_is_tried_saved_and_opened_by_its_link(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.submit("loses-its-node", cpu="3")
+    node = admin.get("nodes/")["results"][0]["name"]
+    log_in("admin")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="What if").click()
+    main = page.get_by_role("main")
+    main.get_by_label("Begin with an example").click()
+    page.get_by_role("option", name="A node fails").click()
+    changes = main.get_by_label("Changes")
+    expect(changes).to_have_value(re.compile("lose: NODE"))
+    main.get_by_role("button", name="Try").click()
+    expect(main.get_by_role("alert")).to_contain_text("There is no Node NODE")
+    changes.fill(f"nodes:\n- lose: {node}\n")
+    main.get_by_role("button", name="Try").click()
+    expect(main.get_by_text("Effects until the cycles are idle")).to_be_visible()
+    expect(main.get_by_role("heading", name="Devices")).to_be_visible()
+    main.get_by_label("Name").fill("a lost node")
+    main.get_by_role("button", name="Save", exact=True).click()
+    expect(main.get_by_role("button", name="Copy the link")).to_be_visible()
+    link = page.url
+    assert re.search(r"question=\d+", link)
+    page.goto("/what-if")
+    expect(main.get_by_role("button", name="Try")).to_be_disabled()
+    main.get_by_role("button", name="a lost node").click()
+    expect(page).to_have_url(link)
+    expect(changes).to_have_value(re.compile(node))
