@@ -94,7 +94,7 @@ class Effects:
     stopped: Mapping[str, str]
     quotas: tuple[LoadChange, ...]
     inactive: Mapping[str, str]
-    """ClusterQueues that would no longer admit anything, or for another reason."""
+    """ClusterQueues that would no longer admit anything, or are inactive for another reason than before."""
     complete: bool
 
 

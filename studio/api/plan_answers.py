@@ -46,7 +46,7 @@ class FirstAnswerSerializer(serializers.Serializer[Any]):
 
 
 class NewWaitSerializer(serializers.Serializer[Any]):
-    """A workload that would wait, or for another reason."""
+    """A workload that would wait with the plan and not without it, or would wait for another reason."""
 
     workload = serializers.CharField()
     cluster_queue = serializers.CharField(allow_blank=True, help_text=_HIDDEN)
@@ -56,7 +56,7 @@ class NewWaitSerializer(serializers.Serializer[Any]):
 
 
 class NewWaitsSerializer(serializers.Serializer[Any]):
-    """Workloads that would wait, or for another reason."""
+    """Workloads that would wait with the plan and not without it, or would wait for another reason."""
 
     count = serializers.IntegerField()
     workloads = NewWaitSerializer(many=True, help_text="The first of them that the user may see.")

@@ -4598,7 +4598,7 @@ export interface components {
             password: string;
             email?: string;
         };
-        /** @description A workload that would wait, or for another reason. */
+        /** @description A workload that would wait with the plan and not without it, or would wait for another reason. */
         NewWait: {
             workload: string;
             /** @description Empty if the user may not see it. */
@@ -4608,7 +4608,7 @@ export interface components {
             /** @description Empty if it would not wait without the plan. */
             reason_before: string;
         };
-        /** @description Workloads that would wait, or for another reason. */
+        /** @description Workloads that would wait with the plan and not without it, or would wait for another reason. */
         NewWaits: {
             count: number;
             /** @description The first of them that the user may see. */

@@ -61,7 +61,8 @@ def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
         hours = lost["ran_seconds"] * lost["devices"] / 3600
         again = "; it starts again elsewhere" if lost["starts_again"] else ""
         yield f"  {lost['workload']} ({lost['cluster_queue']}): {lost['reason']}{by}, {hours:.1f} device hours{again}"
-    yield f"{len(whole['waiting'])} workloads would wait, or for another reason{':' if whole['waiting'] else '.'}"
+    end = ":" if whole["waiting"] else "."
+    yield f"{len(whole['waiting'])} workloads would wait that do not wait now, or would wait for another reason{end}"
     for wait in whole["waiting"][:_MAX_LISTED]:
         yield f"  {wait['workload']} ({wait['cluster_queue']}): {wait['reason']} {wait['message']}".rstrip()
     yield from _figures(whole)

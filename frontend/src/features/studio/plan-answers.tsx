@@ -172,7 +172,7 @@ function QueueChanges({ queues }: { queues: Whole["queues"] }) {
 
 function NewWaits({ count, workloads }: Whole["waiting"]) {
   return (
-    <Panel title={t`Waiting, or for another reason: ${formatCount(count)}`} flush>
+    <Panel title={t`Newly waiting, or waiting for another reason: ${formatCount(count)}`} flush>
       <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`Before`]}>
         {workloads.map((wait) => (
           <Table.Tr key={wait.workload}>
