@@ -84,7 +84,7 @@ const key = (cluster: string, reference: ObjectReference) => ["objects", cluster
 
 /** As `kubectl get -o yaml` shows it, status included. */
 export function yamlQuery(cluster: string, reference: ObjectReference) {
-  const address = manifestAddress(pathOf(reference), { cluster });
+  const address = manifestAddress(pathOf(reference), { cluster, format: "yaml" });
   return queryOptions({
     queryKey: [...key(cluster, reference), "yaml"] as const,
     queryFn: async ({ signal }) => (await send(new Request(address, { signal }))).text(),
