@@ -94,6 +94,8 @@ def test_a_flavor_shows_its_nodes_and_who_has_quota_of_it(page: Page, log_in: Ca
     # What transformations make is measured by what it is made of.
     expect(main).to_contain_text("nvidia.com/total-gpumem")
     expect(main).not_to_contain_text("Exceeds the capacity")
+    main.get_by_role("button", name="YAML", exact=True).click()
+    expect(main.get_by_text("kind: ResourceFlavor")).to_be_visible()
 
 
 def test_a_topology_is_a_map_of_its_domains(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
