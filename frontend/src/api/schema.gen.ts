@@ -9138,12 +9138,12 @@ export interface operations {
                      *         {
                      *           "id": "86d5f1f0-adc2-4b0a-a60b-58f991aed52c",
                      *           "name": "token-1",
-                     *           "created": "2026-11-22T22:44:10.525523Z",
-                     *           "expiry": "2027-02-20T22:44:10.525181Z",
+                     *           "created_at": "2026-11-22T22:44:10.525523Z",
+                     *           "expires_at": "2027-02-20T22:44:10.525181Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
-                     *           "last_used": null
+                     *           "last_used_at": null
                      *         }
                      *       ],
                      *       "next": null

@@ -118,7 +118,7 @@ def test_a_manifest_of_a_past_version_is_a_conflict(alice: SchemaClient, queue: 
     def apply(text: str) -> Any:
         return alice.post("/api/v1/manifests/", text.encode(), content_type="application/yaml")
 
-    read = alice.get("/api/v1/manifests/clusterqueue/research/").content.decode()
+    read = alice.get("/api/v1/manifests/clusterqueue/research/?format=yaml").content.decode()
     version = queue.strip('"')
     assert f"resourceVersion: '{version}'" in read
     assert apply(read).json()["objects"][0]["outcome"] == "unchanged"
