@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count, islice
 
 from scheduling.lifecycle.conditions import evict
 from scheduling.model.device import Device
@@ -25,8 +26,10 @@ class AddNodes:
     def apply(self, world: World, now: float) -> None:
         """Apply the change."""
         pattern = world.objects.nodes[self.like]
-        for number in range(1, self.count + 1):
-            world.set_node(_empty_copy(pattern, f"added-{number}"))
+        suffixes = (f"added-{number}" for number in count(1))
+        free = (suffix for suffix in suffixes if f"{self.like}-{suffix}" not in world.objects.nodes)
+        for suffix in islice(free, self.count):
+            world.set_node(_empty_copy(pattern, suffix))
 
 
 @dataclass(frozen=True, slots=True)

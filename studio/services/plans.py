@@ -135,13 +135,26 @@ def store_plan(cluster: Cluster, plan: Plan, access: Access, user: User | None) 
 def _check_nodes(cluster: Cluster, plan: Plan, access: Access) -> None:
     if plan.nodes or plan.node_policy or plan.device_policy:
         access.require("submit", "Node")
-    for change in plan.nodes:
+    gone = {_name_of(document) for document in plan.delete if document.content.get("kind") == "Node"}
+    for place, change in enumerate(plan.nodes):
         name = change.like if isinstance(change, AddNodes) else change.name
+        if name in gone:
+            raise InvalidRequest(
+                f"plan: nodes[{place}]: Invalid value: the plan loses or deletes Node {name} already. Leave one of "
+                "the two changes out."
+            )
+        if isinstance(change, LoseNode) and not change.device:
+            gone.add(name)
         if not Node.objects.filter(cluster=cluster, name=name).exists():
             raise NotFound(f"There is no Node {name} in cluster {cluster.name}.")
         device = change.device if isinstance(change, CordonNode | LoseNode) else ""
         if device and not Device.objects.filter(node__cluster=cluster, node__name=name, uuid=device).exists():
             raise NotFound(f"There is no Device {device} on Node {name} in cluster {cluster.name}.")
+
+
+def _name_of(document: Document) -> str:
+    metadata = document.content.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
 
 def _check_ended(cluster: Cluster, plan: Plan, access: Access) -> None:

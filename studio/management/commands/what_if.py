@@ -55,14 +55,15 @@ def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
     effects, evictions = whole["effects"], whole["evictions"]
     yield from _named("would start", effects["starts"])
     yield from _named("would start without the change, but wait with it", effects["waits"])
-    yield f"{len(evictions)} workloads would be evicted{':' if evictions else '.'}"
+    yield f"{_workloads(len(evictions))} would be evicted{':' if evictions else '.'}"
     for lost in evictions[:_MAX_LISTED]:
         by = f" by {lost['preemptor']}" if lost["preemptor"] else ""
         hours = lost["ran_seconds"] * lost["devices"] / 3600
         again = "; it starts again elsewhere" if lost["starts_again"] else ""
         yield f"  {lost['workload']} ({lost['cluster_queue']}): {lost['reason']}{by}, {hours:.1f} device hours{again}"
     end = ":" if whole["waiting"] else "."
-    yield f"{len(whole['waiting'])} workloads would wait that do not wait now, or would wait for another reason{end}"
+    waiting = _workloads(len(whole["waiting"]))
+    yield f"{waiting} would wait only with the plan, or for another reason than without it{end}"
     for wait in whole["waiting"][:_MAX_LISTED]:
         yield f"  {wait['workload']} ({wait['cluster_queue']}): {wait['reason']} {wait['message']}".rstrip()
     yield from _figures(whole)
@@ -71,9 +72,13 @@ def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named(verb: str, workloads: Mapping[str, str]) -> Iterator[str]:
-    yield f"{len(workloads)} workloads {verb}{':' if workloads else '.'}"
+    yield f"{_workloads(len(workloads))} {verb}{':' if workloads else '.'}"
     for key in sorted(workloads)[:_MAX_LISTED]:
         yield f"  {key} ({workloads[key]})"
+
+
+def _workloads(count: int) -> str:
+    return f"{count} workload{'' if count == 1 else 's'}"
 
 
 def _figures(whole: Mapping[str, Any]) -> Iterator[str]:

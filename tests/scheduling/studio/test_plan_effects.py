@@ -179,6 +179,14 @@ def test_an_added_node_is_a_healthy_empty_copy() -> None:
     assert (found.before.devices.used, found.after.devices.used, found.after.devices.count) == (2, 4, 6)
 
 
+def test_nodes_that_are_added_twice_are_all_added() -> None:
+    world = device_world([(2, 4, 0), (2, 4, 1)])
+    once, twice = (
+        what_if(world, changes, NOW) for changes in ([AddNodes("n1", 3)], [AddNodes("n1", 1), AddNodes("n1", 2)])
+    )
+    assert once.after.devices.count == twice.after.devices.count == once.before.devices.count + 6
+
+
 @pytest.mark.parametrize("change", [LoseNode("none"), CordonNode("n1", "none"), AddNodes("none", 1), ReturnNode("x")])
 def test_an_unknown_node_or_device_is_refused_and_nothing_is_changed(change: NodeChange) -> None:
     world = device_world([(1, 4, 0)])
