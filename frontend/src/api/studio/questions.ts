@@ -22,7 +22,7 @@ export function questionQuery(cluster: string, id: number) {
   });
 }
 
-/** The saved plans of the reader, and those that others share. */
+/** The plans that the reader saved, and saved plans of other users that the reader may open. */
 export function savedPlansQuery(cluster: string) {
   return queryOptions({
     queryKey: ["studio", cluster, "saved"] as const,

@@ -101,12 +101,15 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
   );
 }
 
-/** What the reader may not see, or what a list leaves out. */
+/** The number of workloads that a list leaves out, because it is long or the reader may not see them. */
 function Unlisted({ count, listed }: { count: number; listed: number }) {
   if (count <= listed) return null;
   return (
     <Text size="sm" c="var(--kw-muted)" px="md" py="xs">
-      <Trans>and {formatCount(count - listed)} more, or of other tenants.</Trans>
+      <Trans>
+        {formatCount(count - listed)} more are not listed: a long list is cut, and workloads of other tenants
+        have no names here.
+      </Trans>
     </Text>
   );
 }

@@ -1,4 +1,4 @@
-/** Saved plans: the reader's own, and those that others share. */
+/** The plans that the reader saved, and saved plans of other users that the reader may open. */
 import { t } from "@lingui/core/macro";
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";

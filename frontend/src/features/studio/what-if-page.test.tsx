@@ -96,7 +96,7 @@ it("shows the first answer, then the whole one", async () => {
   expect(screen.getByText("4.0 device hours lost")).toBeTruthy();
   expect(screen.getByText("12 of 16")).toBeTruthy();
   expect(screen.getByText("∞ → 0.50")).toBeTruthy();
-  expect(screen.getByText(/and 1 more, or of other tenants/)).toBeTruthy();
+  expect(screen.getByText(/1 more are not listed/)).toBeTruthy();
 });
 
 it("saves a plan by a name and offers its link", async () => {

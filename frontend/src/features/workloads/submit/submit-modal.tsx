@@ -48,11 +48,13 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
   const [better, setBetter] = useState<TriedQueue | null>(null);
   const cluster = useCluster();
   const touched = useRef(false);
+  const checked = useRef("");
   const submission = useApplyManifests(cluster);
   const preview = usePreview(cluster);
   const priorityClasses = useQuery(namesQuery(cluster, "workload-priority-classes"));
   const edit = (text: string) => {
     touched.current = true;
+    checked.current = "";
     setManifest(text);
     setBetter(null);
     preview.reset();
@@ -63,6 +65,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
   const check = (text: string, at: number) => {
     submission.reset();
     setBetter(null);
+    checked.current = text;
     preview.mutate(text, {
       onSuccess: async (result) => {
         const rank = rankOf(result);
@@ -71,7 +74,8 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
           queues.map((_, each) => each).filter((each) => each !== at),
           text,
         );
-        if (found !== null && found.rank < rank) setBetter(found);
+        const isStale = checked.current !== text; // the manifest was edited while queues were tried
+        if (!isStale && found !== null && found.rank < rank) setBetter(found);
       },
     });
   };
