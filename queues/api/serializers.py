@@ -233,7 +233,7 @@ class KeySerializer(Shape):
     name = Text()
 
 
-class KeyList(serializers.ListSerializer):  # type: ignore[type-arg]  # it is generic for type checkers alone
+class KeyList(serializers.ListSerializer[Any]):
     """Keys of thousands of workloads. The names that Kubernetes accepts pass at once; a list with any other value takes
     the way of the fields, which word its errors."""
 

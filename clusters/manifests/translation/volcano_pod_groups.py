@@ -27,7 +27,7 @@ def group_of(pod: Mapping[str, Any]) -> str:
 def translate_pod_group(group: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Translation:
     """Return the pods of a group, which start together or not at all.
 
-    `pods`: all that name the group, of those that can join one.
+    `pods`: the pods of the request that name this group.
     """
     made = Translation(f"{group['apiVersion']} PodGroup")
     if made.refuse_all(pod_group_type_mistakes(group)):

@@ -95,7 +95,7 @@ def _settle(stack: Stack) -> Iterator[str]:
 
 
 def _unsettled(stack: Stack) -> Counter[str]:
-    """What is not at rest, by its kind; empty if everything is."""
+    """Count the unsettled rows by kind; empty once everything has settled."""
     with psycopg.connect(stack.postgres.url(), autocommit=True) as session:
         counts = {name: session.execute(text).fetchone() for name, text in _UNSETTLED.items()}
     return Counter({name: row[0] for name, row in counts.items() if row and row[0] > _ON_THEIR_WAY.get(name, 0)})

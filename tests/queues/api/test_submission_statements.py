@@ -1,6 +1,6 @@
-"""What a submission and an end cost, in counts that hold on every machine: a thousand workloads cost no more statements
-than two, the triggers write lines for the request, not for each workload, and a further workload costs few calls of
-functions."""
+"""The cost of submitting and of ending workloads, in counts that hold on every machine: a thousand workloads take as
+many statements as two, triggers write lines for the request and not for each workload, and each further workload takes
+few calls of functions."""
 
 from __future__ import annotations
 
