@@ -61,12 +61,20 @@ interface EffectsViewProps {
   title?: string;
   /** Why there may be more effects; empty: a plain sentence where they are not complete. */
   unfinished?: string;
+  /** Workloads that are evicted or ended, and neither preempted nor stopped with their queue. */
+  evicted?: number;
 }
 
-export function EffectsView({ effects, warnings = [], title, unfinished = "" }: EffectsViewProps) {
+export function EffectsView({
+  effects,
+  warnings = [],
+  title,
+  unfinished = "",
+  evicted = 0,
+}: EffectsViewProps) {
   const { starts, waits, preempted, stopped, quotas, inactive, complete } = effects;
   const over = quotas.filter((quota) => quota.over > 0);
-  const losing = waits.count + preempted.count + stopped.count + over.length + inactive.length;
+  const losing = waits.count + preempted.count + stopped.count + evicted + over.length + inactive.length;
   const isQuiet = losing + starts.count + warnings.length === 0;
   return (
     <Alert
@@ -81,6 +89,14 @@ export function EffectsView({ effects, warnings = [], title, unfinished = "" }: 
         </Text>
       )}
       <List size="sm" spacing={2}>
+        {evicted > 0 && (
+          <List.Item>
+            {plural(evicted, {
+              one: "# workload would be evicted or ended by the plan",
+              other: "# workloads would be evicted or ended by the plan",
+            })}
+          </List.Item>
+        )}
         <Line
           affected={starts}
           text={plural(starts.count, { one: "# workload would start", other: "# workloads would start" })}

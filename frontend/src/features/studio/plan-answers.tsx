@@ -11,6 +11,7 @@ import { ClusterQueueLink, KeyedWorkloadLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
+import { formatDuration } from "@/lib/time";
 import { shortReason } from "@/lib/words/pending-reason";
 
 type Whole = NonNullable<WhatIf["whole"]>;
@@ -34,6 +35,7 @@ export function PlanAnswers({ question }: { question: Question }) {
       {part !== undefined && (
         <EffectsView
           effects={part.effects}
+          evicted={part.evictions.count - part.effects.preempted.count - part.effects.stopped.count}
           title={found?.whole == null ? t`First effects` : t`Effects until the cycles are idle`}
         />
       )}
@@ -78,7 +80,7 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
       aside={<Text size="sm">{t`${hours} device hours lost`}</Text>}
       flush
     >
-      <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`By`, t`Ran`, t`Then`]}>
+      <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`By`, t`Ran`, t`Devices held`, t`Then`]}>
         {workloads.map((lost) => (
           <Table.Tr key={lost.workload}>
             <Table.Td>
@@ -91,7 +93,8 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
             <Table.Td>
               {lost.preemptor_cluster_queue !== "" && <KeyedWorkloadLink workload={lost.preemptor} />}
             </Table.Td>
-            <Table.Td>{t`${(lost.ran_seconds / 3600).toFixed(1)} h, ${lost.devices} devices`}</Table.Td>
+            <Table.Td>{formatDuration(lost.ran_seconds)}</Table.Td>
+            <Table.Td>{formatCount(lost.devices)}</Table.Td>
             <Table.Td>{lost.starts_again ? t`Starts elsewhere` : ""}</Table.Td>
           </Table.Tr>
         ))}

@@ -94,6 +94,7 @@ it("shows the first answer, then the whole one", async () => {
   asked[1] = question("Answered", WHOLE);
   await screen.findByText("Effects until the cycles are idle", undefined, { timeout: 3000 });
   expect(screen.getByText("4.0 device hours lost")).toBeTruthy();
+  expect(screen.getByText("2 workloads would be evicted or ended by the plan")).toBeTruthy();
   expect(screen.getByText("12 of 16")).toBeTruthy();
   expect(screen.getByText("∞ → 0.50")).toBeTruthy();
   expect(screen.getByText(/1 more are not listed/)).toBeTruthy();

@@ -40,14 +40,14 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
         }
       />
       <Grid gap="md">
-        <Grid.Col span={{ base: 12, lg: 5 }}>
+        <Grid.Col span={{ base: 12, lg: 5 }} order={{ base: opened === undefined ? 1 : 2, lg: 1 }}>
           <Stack gap="md">
             <PlanEditor key={`plan ${data?.id ?? 0}`} begin={data?.plan ?? ""} onAsked={onOpen} />
             {data !== undefined && <Saving key={`name ${data.id}`} question={data} />}
             <SavedPlans onOpen={onOpen} />
           </Stack>
         </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 7 }}>
+        <Grid.Col span={{ base: 12, lg: 7 }} order={{ base: opened === undefined ? 2 : 1, lg: 2 }}>
           {opened !== undefined && <QueryError title={t`This plan cannot be shown`} query={question} />}
           {data !== undefined && <PlanAnswers question={data} />}
         </Grid.Col>
