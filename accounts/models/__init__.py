@@ -1,6 +1,6 @@
 """Clusters, namespaces, roles and tokens."""
 
-from accounts.models.audit import AuditFinding
+from accounts.models.audit_finding import AuditFinding
 from accounts.models.audit_record import AuditRecord, AuditRecordQuerySet, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, DeviceBinding

@@ -1,4 +1,12 @@
-"""Encodes and decodes HAMi's annotations on nodes and pods. Pure functions."""
+"""Encodes and decodes HAMi's annotations on nodes and pods. Pure functions.
+
+* node, inventory: the devices that a node registers
+* device_assignment: the annotations that kueueweb writes on a pod with devices
+* vendor_extras: the annotations of single vendors beyond the common ones
+* allocation: the format of these annotations, written and read
+* owned: the annotations that users must not write
+* lock: the node's lock and the device plugin's handshake
+"""
 
 from gpus.annotations.allocation import (
     NODE,
@@ -13,7 +21,7 @@ from gpus.annotations.allocation import (
     encode_mig_allocations,
     found_allocation,
 )
-from gpus.annotations.decided import pinned_devices, pod_annotations, webhook_annotations
+from gpus.annotations.device_assignment import pinned_devices, pod_annotations, webhook_annotations
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import (
     decode_cordoned,

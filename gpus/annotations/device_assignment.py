@@ -1,4 +1,7 @@
-"""The annotations of a pod whose containers were assigned devices."""
+"""The annotations by which HAMi's device plugins give a pod the devices that were assigned to it.
+
+`clusters/push/binder.py` writes them.
+"""
 
 from __future__ import annotations
 
