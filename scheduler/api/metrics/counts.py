@@ -46,9 +46,9 @@ def _both(
     """Kueue's family of ClusterQueues and that of LocalQueues, with that many buckets."""
     extra = extra or {}
     return (
-        CountedFamily(f"kueue_{name}", documentation, metric, {**_CLUSTER_QUEUE, **extra}, STEP_BOUNDS[:bounds]),
+        CountedFamily(name, documentation, metric, {**_CLUSTER_QUEUE, **extra}, STEP_BOUNDS[:bounds]),
         CountedFamily(
-            f"kueue_local_queue_{name}",
+            name.replace("kueue_", "kueue_local_queue_", 1),
             documentation,
             metric,
             {**_LOCAL_QUEUE, **extra},
@@ -66,23 +66,31 @@ FAMILIES: Final[tuple[CountedFamily, ...]] = (
         {"result": 0},
         ATTEMPT_BOUNDS,
     ),
-    *_both("quota_reserved_workloads_total", "Reservations of quota.", "quota_reserved"),
-    *_both("quota_reserved_wait_time_seconds", "From queued to the reservation of quota.", "quota_reserved", bounds=14),
-    *_both("admitted_workloads_total", "Admissions.", "admitted"),
-    *_both("admission_wait_time_seconds", "From queued to admitted.", "admitted", bounds=16, local=14),
+    *_both("kueue_quota_reserved_workloads_total", "Reservations of quota.", "quota_reserved"),
     *_both(
-        "admission_checks_wait_time_seconds",
+        "kueue_quota_reserved_wait_time_seconds",
+        "From queued to the reservation of quota.",
+        "quota_reserved",
+        bounds=14,
+    ),
+    *_both("kueue_admitted_workloads_total", "Admissions.", "admitted"),
+    *_both("kueue_admission_wait_time_seconds", "From queued to admitted.", "admitted", bounds=16, local=14),
+    *_both(
+        "kueue_admission_checks_wait_time_seconds",
         "From the reservation of quota to admitted, of workloads with admission checks.",
         "checks_passed",
         bounds=14,
     ),
-    *_both("ready_wait_time_seconds", "From queued to ready pods.", "ready", bounds=14),
+    *_both("kueue_ready_wait_time_seconds", "From queued to ready pods.", "ready", bounds=14),
     *_both(
-        "admitted_until_ready_wait_time_seconds", "From admitted to ready pods.", "ready_after_admission", bounds=14
+        "kueue_admitted_until_ready_wait_time_seconds",
+        "From admitted to ready pods.",
+        "ready_after_admission",
+        bounds=14,
     ),
-    *_both("finished_workloads_total", "Workloads that finished.", "finished"),
-    *_both("execution_time_seconds", "Total run time of a finished workload.", "executed", bounds=16),
-    *_both("evicted_workloads_total", "Evictions.", "evicted", _EVICTION),
+    *_both("kueue_finished_workloads_total", "Workloads that finished.", "finished"),
+    *_both("kueue_execution_time_seconds", "Total run time of a finished workload.", "executed", bounds=16),
+    *_both("kueue_evicted_workloads_total", "Evictions.", "evicted", _EVICTION),
     CountedFamily(
         "kueue_evicted_workloads_once_total",
         "Workloads evicted for the first time, by reason and cause.",

@@ -119,7 +119,7 @@ def queue_families(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"kueue_{name}", documentation, labels=("cluster", *labels))
+    return GaugeMetricFamily(name, documentation, labels=("cluster", *labels))
 
 
 def _entries(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -129,13 +129,16 @@ def _entries(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Mapping[s
 
 
 def _pending(facts: QueueFacts) -> Iterator[Metric]:
-    pending = _gauge("pending_workloads", "Workloads that wait.", "cluster_queue", "status")
+    pending = _gauge("kueue_pending_workloads", "Workloads that wait.", "cluster_queue", "status")
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         pending.add_metric([cluster, name, "active"], entry["pending"])
         pending.add_metric([cluster, name, "inadmissible"], entry["inadmissible"])
     yield pending
     hashes = _gauge(
-        "pending_scheduling_hashes", "Scheduling equivalence classes of pending workloads.", "cluster_queue", "status"
+        "kueue_pending_scheduling_hashes",
+        "Scheduling equivalence classes of pending workloads.",
+        "cluster_queue",
+        "status",
     )
     for cluster, queue, counted in _of_there(facts, "hashes"):
         for status, count in zip(("active", "inadmissible"), counted, strict=True):
@@ -148,7 +151,7 @@ def _pending(facts: QueueFacts) -> Iterator[Metric]:
 
 def _waiting_in_local_queues(facts: QueueFacts) -> Metric:
     """Count pending workloads as the leader does: 0 in a LocalQueue whose ClusterQueue does not exist."""
-    family = _gauge("local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
+    family = _gauge("kueue_local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
     counts: dict[tuple[str, str], Sequence[int]] = {
         (row.cluster.name, row.key): (0, 0) for row in facts.local_queues if row.cluster.name in facts.gauges
     }
@@ -164,7 +167,7 @@ def _waiting_in_local_queues(facts: QueueFacts) -> Metric:
 
 def _past_usage(facts: QueueFacts) -> Metric:
     family = _gauge(
-        "local_queue_admission_fair_sharing_usage",
+        "kueue_local_queue_admission_fair_sharing_usage",
         "Past usage, which orders the LocalQueue.",
         "name",
         "namespace",
@@ -182,7 +185,7 @@ def _past_usage(facts: QueueFacts) -> Metric:
 
 def _preemption_skips(facts: QueueFacts) -> Metric:
     family = _gauge(
-        "admission_cycle_preemption_skips",
+        "kueue_admission_cycle_preemption_skips",
         (
             "Preemptions that the last cycle with any skipped, because another workload had taken the "
             "victims or the quota."
@@ -202,29 +205,37 @@ def _of_there(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
-    texts = {
-        "finished_workloads": "Finished workloads that have not been deleted.",
-        "reserving_active_workloads": "Workloads that hold quota.",
-        "admitted_active_workloads": "Workloads that run.",
-    }
+    families = (
+        (
+            "kueue_finished_workloads",
+            "kueue_local_queue_finished_workloads",
+            "Finished workloads that have not been deleted.",
+        ),
+        (
+            "kueue_reserving_active_workloads",
+            "kueue_local_queue_reserving_active_workloads",
+            "Workloads that hold quota.",
+        ),
+        ("kueue_admitted_active_workloads", "kueue_local_queue_admitted_active_workloads", "Workloads that run."),
+    )
     there = {(cluster, name) for cluster, name, _ in _entries(facts, "cluster_queues")}
     known = [
         (row.cluster.name, row.namespace, row.name)
         for row in facts.local_queues
         if (row.cluster.name, row.cluster_queue_name) in there
     ]
-    for position, (name, text) in enumerate(texts.items()):
+    for position, (name, local_name, text) in enumerate(families):
         by_queue: Counter[tuple[str, str]] = Counter()
         by_local_queue: Counter[tuple[str, str, str]] = Counter(dict.fromkeys(known, 0))
         for cluster, queue, namespace, local_queue, *numbers in facts.workloads:
             by_queue[cluster, queue] += numbers[position]
-            if (cluster, queue) in there or name == "finished_workloads":
+            if (cluster, queue) in there or name == "kueue_finished_workloads":
                 by_local_queue[cluster, namespace, local_queue] += numbers[position]
         family = _gauge(name, text, "cluster_queue")
         for cluster, queue, _ in _entries(facts, "cluster_queues"):
             family.add_metric([cluster, queue], by_queue[cluster, queue])
         yield family
-        family = _gauge(f"local_queue_{name}", text, "name", "namespace")
+        family = _gauge(local_name, text, "name", "namespace")
         for (cluster, namespace, local_queue), count in sorted(by_local_queue.items()):
             family.add_metric([cluster, local_queue, namespace], count)
         yield family
@@ -232,9 +243,15 @@ def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
 
 def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
     text = "Workloads that are not admitted, by reason."
-    queues = _gauge("unadmitted_workloads", text, "cluster_queue", "reason", "underlying_cause")
+    queues = _gauge("kueue_unadmitted_workloads", text, "cluster_queue", "reason", "underlying_cause")
     local = _gauge(
-        "local_queue_unadmitted_workloads", text, "name", "namespace", "cluster_queue", "reason", "underlying_cause"
+        "kueue_local_queue_unadmitted_workloads",
+        text,
+        "name",
+        "namespace",
+        "cluster_queue",
+        "reason",
+        "underlying_cause",
     )
     sums: Counter[tuple[str, ...]] = Counter()
     for cluster, queue, namespace, local_queue, reason, count in facts.unadmitted:
@@ -248,13 +265,13 @@ def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _statuses(facts: QueueFacts) -> Iterator[Metric]:
-    queues = _gauge("cluster_queue_status", "1 for the present status.", "cluster_queue", "status")
+    queues = _gauge("kueue_cluster_queue_status", "1 for the present status.", "cluster_queue", "status")
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         terminating = entry["reason"] == ClusterQueueReason.TERMINATING
         status = "terminating" if terminating else "active" if entry["active"] else "pending"
         for each in ("pending", "active", "terminating"):
             queues.add_metric([cluster, name, each], each == status)
-    local = _gauge("local_queue_status", "1 for the present activity.", "name", "namespace", "active")
+    local = _gauge("kueue_local_queue_status", "1 for the present activity.", "name", "namespace", "active")
     for row in facts.local_queues:
         reason = local_queue_reason(row, facts.numbers[row.cluster.name])[1]
         for each, is_so in (("True", True), ("False", False), ("Unknown", None)):
@@ -266,13 +283,13 @@ def _statuses(facts: QueueFacts) -> Iterator[Metric]:
 def _cells(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("cohort", "cluster_queue", "flavor", "resource")
     families = {
-        "used": _gauge("cluster_queue_resource_reservation", "Reserved quota.", *labels),
-        "nominal": _gauge("cluster_queue_nominal_quota", "The queue's own quota.", *labels),
-        "borrowing_limit": _gauge("cluster_queue_borrowing_limit", "Its borrowing limit.", *labels),
-        "lending_limit": _gauge("cluster_queue_lending_limit", "Its lending limit.", *labels),
+        "used": _gauge("kueue_cluster_queue_resource_reservation", "Reserved quota.", *labels),
+        "nominal": _gauge("kueue_cluster_queue_nominal_quota", "The queue's own quota.", *labels),
+        "borrowing_limit": _gauge("kueue_cluster_queue_borrowing_limit", "Its borrowing limit.", *labels),
+        "lending_limit": _gauge("kueue_cluster_queue_lending_limit", "Its lending limit.", *labels),
     }
     share = _gauge(
-        "cluster_queue_weighted_share", "Dominant resource share over its weight.", "cluster_queue", "cohort"
+        "kueue_cluster_queue_weighted_share", "Dominant resource share over its weight.", "cluster_queue", "cohort"
     )
     for cluster, name, entry in _entries(facts, "cluster_queues"):
         share.add_metric([cluster, name, entry["cohort"]], _share(entry["weighted_share"]))
@@ -291,14 +308,16 @@ def _cells(facts: QueueFacts) -> Iterator[Metric]:
 
 def _held(facts: QueueFacts) -> Iterator[Metric]:
     usage = _gauge(
-        "cluster_queue_resource_usage",
+        "kueue_cluster_queue_resource_usage",
         "Usage of admitted workloads.",
         *("cohort", "cluster_queue", "flavor", "resource"),
     )
-    pending = _gauge("cluster_queue_resource_pending", "Requests of pending workloads.", "cluster_queue", "resource")
+    pending = _gauge(
+        "kueue_cluster_queue_resource_pending", "Requests of pending workloads.", "cluster_queue", "resource"
+    )
     labels = ("name", "namespace", "flavor", "resource")
-    local_held = _gauge("local_queue_resource_reservation", "Reserved quota.", *labels)
-    local_used = _gauge("local_queue_resource_usage", "Usage of admitted workloads.", *labels)
+    local_held = _gauge("kueue_local_queue_resource_reservation", "Reserved quota.", *labels)
+    local_used = _gauge("kueue_local_queue_resource_usage", "Usage of admitted workloads.", *labels)
     sums: Counter[tuple[str, ...]] = Counter()
     waiting: Counter[tuple[str, ...]] = Counter()
     local: dict[tuple[str, ...], tuple[int, int]] = _unused(facts)
@@ -337,9 +356,9 @@ def _unused(facts: QueueFacts) -> dict[tuple[str, ...], tuple[int, int]]:
 
 def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
     labels = ("cohort", "flavor", "resource")
-    share = _gauge("cohort_weighted_share", "Dominant resource share over its weight.", "cohort")
-    quota = _gauge("cohort_subtree_quota", "Quota of the whole subtree.", *labels)
-    held = _gauge("cohort_subtree_resource_reservations", "Usage of the whole subtree.", *labels)
+    share = _gauge("kueue_cohort_weighted_share", "Dominant resource share over its weight.", "cohort")
+    quota = _gauge("kueue_cohort_subtree_quota", "Quota of the whole subtree.", *labels)
+    held = _gauge("kueue_cohort_subtree_resource_reservations", "Usage of the whole subtree.", *labels)
     for cluster, name, entry in _entries(facts, "cohorts"):
         share.add_metric([cluster, name], _share(entry["weighted_share"]))
         for cell in entry["usage"]:
@@ -352,12 +371,16 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
     """The cohort tree, and the sums over it. A queue that moves takes its counts along."""
     cohort_info = _gauge(
-        "cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
+        "kueue_cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
     )
     queue_info = _gauge(
-        "cluster_queue_info", "1; relates a queue to its cohorts.", "cluster_queue", "parent_cohort", "root_cohort"
+        "kueue_cluster_queue_info",
+        "1; relates a queue to its cohorts.",
+        "cluster_queue",
+        "parent_cohort",
+        "root_cohort",
     )
-    active = _gauge("cohort_subtree_admitted_active_workloads", "Workloads that run in the subtree.", "cohort")
+    active = _gauge("kueue_cohort_subtree_admitted_active_workloads", "Workloads that run in the subtree.", "cohort")
     above: dict[tuple[str, str], tuple[str, ...]] = {}
     running: Counter[tuple[str, str]] = Counter()
     for cluster, name, entry in _entries(facts, "cohorts"):
