@@ -58,6 +58,24 @@ def test_the_architecture_names_rooms_that_are_there() -> None:
     assert inside == set(rules)
 
 
+def test_the_table_of_places_names_files_and_names_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text[text.index("## Where is it?") : text.index("## Why it is safe")]
+    wrong = []
+    for cell in (line.split(" | ")[1] for line in table.splitlines() if line.startswith("| ")):
+        path = ROOT
+        for name in re.findall(r"`([^`]+)`", cell):
+            if "/" in name:
+                path = ROOT / name
+                if not path.exists():
+                    wrong.append(name)
+            elif "." not in name and not re.search(
+                rf"^(?:class |def |){name}\b", path.read_text(encoding="utf-8"), re.MULTILINE
+            ):
+                wrong.append(f"{path.name}: {name}")
+    assert wrong == []
+
+
 def test_each_feature_names_tests_that_are_there() -> None:
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
