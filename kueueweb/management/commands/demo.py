@@ -46,6 +46,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         began = time.monotonic()
+        if not (settings.FRONTEND_DIST / "index.html").is_file():
+            raise CommandError(
+                "The front end is not built. Run `make demo`, which builds it, or `make frontend` first."
+            )
         state = state_directory(settings.BASE_DIR)
         with _only_one(state):
             if options["fresh"] or _other_fleet(state, options["fleet"]):
@@ -192,16 +196,18 @@ def _write_environment(state: Path, told: dict[str, str]) -> Path:
 
 
 def _wait_for_page(port: int, supervisor: Supervisor, stop: threading.Event) -> bool:
-    """Whether the first page came before the user stopped the demo. Raises ProcessBroken, CommandError after a
-    minute."""
+    """Whether the first page came before the user stopped the demo.
+
+    Raises ProcessBroken, and after a minute CommandError with the last answer of the web process.
+    """
     deadline = time.monotonic() + _FIRST_PAGE_SECONDS
     while not stop.wait(0.05):
-        with (
-            contextlib.suppress(URLError, TimeoutError, ConnectionError),
-            urlopen(f"http://127.0.0.1:{port}/", timeout=5),
-        ):
-            return True
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+                return True
+        except (URLError, TimeoutError, ConnectionError) as error:
+            last = error
         supervisor.revive()
         if time.monotonic() > deadline:
-            raise CommandError(f"No page after {_FIRST_PAGE_SECONDS:.0f} s.")
+            raise CommandError(f"No page after {_FIRST_PAGE_SECONDS:.0f} s. The last answer was: {last}.")
     return False

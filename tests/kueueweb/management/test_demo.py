@@ -12,6 +12,9 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from pytest_django import Settings
 
 from kueueweb.embedded.sockets import free_port
 from tests.patience import PATIENCE_SECONDS
@@ -96,3 +99,9 @@ def test_a_port_in_use_is_reported(folder: Path) -> None:
         assert demo.process.wait(timeout=60) != 0
         assert demo.process.stdout is not None
         assert f"Port {port}" in demo.process.stdout.read()
+
+
+def test_a_front_end_that_is_not_built_is_reported_before_anything_starts(tmp_path: Path, settings: Settings) -> None:
+    settings.FRONTEND_DIST = tmp_path
+    with pytest.raises(CommandError, match=r"The front end is not built\. Run `make demo`"):
+        call_command("demo")
