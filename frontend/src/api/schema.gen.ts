@@ -6473,6 +6473,8 @@ export interface components {
             lacking: number;
             /** @description The most that the workload can ever get. */
             maximum: number;
+            /** @description The quota that the cohort's sharing policy gives to the ClusterQueue now; null without a policy. */
+            deserved: number | null;
         };
         /** @description A ResourceQuota. kueueweb enforces its limits of device memory and cores. */
         ResourceQuota: {
