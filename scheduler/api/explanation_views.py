@@ -38,6 +38,10 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
     free = serializers.IntegerField(help_text="The amount that the workload can still use.")
     lacking = serializers.IntegerField()
     maximum = serializers.IntegerField(help_text="The most that the workload can ever get.")
+    deserved = serializers.IntegerField(
+        allow_null=True,
+        help_text="The quota that the cohort's sharing policy gives to the ClusterQueue now; null without a policy.",
+    )
 
 
 class RefusedBySerializer(serializers.Serializer[Any]):

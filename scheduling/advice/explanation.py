@@ -106,7 +106,8 @@ class ResourceNeed:
     """One resource in one flavor, in base units.
 
     `free` is what the workload could still use, including borrowing; `borrowable` is the part of it beyond the
-    ClusterQueue's own quota; `maximum` is the most that it could ever have.
+    ClusterQueue's own quota; `maximum` is the most that it could ever have. `deserved`: the quota that the cohort's
+    sharing policy gives to the ClusterQueue now; None without a policy.
     """
 
     resource: str
@@ -117,6 +118,7 @@ class ResourceNeed:
     free: int
     lacking: int
     maximum: int
+    deserved: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,6 +510,7 @@ def _need(resource: str, asked: int, cell: Cell, taken: int, may_borrow: bool) -
         free=free,
         lacking=max(0, asked - free),
         maximum=max(0, (cell.potential if may_borrow else min(cell.potential, cell.subtree)) - taken),
+        deserved=cell.deserved,
     )
 
 

@@ -164,7 +164,12 @@ def _flavor(verdict: FlavorVerdict) -> Iterator[str]:
     for need in verdict.resources:
         amounts = (need.asked, need.free, need.lacking, need.nominal, need.used)
         asked, free, lacking, nominal, used = (format_amount(need.resource, amount) for amount in amounts)
-        yield f"  {need.resource}: {asked} requested, {free} free, {lacking} lacking ({used} of {nominal} used)"
+        if need.deserved is not None:
+            deserved = format_amount(need.resource, need.deserved)
+            quota = f"{used} used, {deserved} deserved by the cohort's sharing policy"
+        else:
+            quota = f"{used} of {nominal} used"
+        yield f"  {need.resource}: {asked} requested, {free} free, {lacking} lacking ({quota})"
     for refused in verdict.nodes.refused if verdict.nodes else ():
         devices = f", {refused.devices} devices" if refused.devices else ""
         yield f"  {refused.reason}: {refused.nodes} nodes{devices}"

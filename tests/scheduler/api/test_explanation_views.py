@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import Cluster
-from queues.models import ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
+from queues.models import ClusterQueue, Cohort, LocalQueue, Workload, WorkloadPriorityClass
 from scheduler.leader.engine import Engine
 from scheduler.models import Decision
 from tests.api_client import SchemaClient
@@ -56,6 +56,7 @@ def test_an_admin_reads_who_holds_it_and_who_is_ahead(contended: Cluster, alice:
             "free": 1000,
             "lacking": 2000,
             "maximum": 8000,
+            "deserved": None,
         }
     ]
     assert (body["position"], body["waiting"], body["strict"]) == (2, 2, False)
@@ -166,6 +167,19 @@ def test_the_factors_of_a_multifactor_priority(contended: Cluster, alice: Schema
     out = StringIO()
     call_command("explain", "team-a/second", stdout=out)
     assert "Priority 250: age 0, fair share 0, job size 0, queue 0, class 0, cpu 300, nice -50\n" in out.getvalue()
+
+
+def test_the_quota_that_a_queue_deserves_by_a_sharing_policy(contended: Cluster, alice: SchemaClient) -> None:
+    Cohort.objects.update(sharing_policy="proportion")
+    (flavor,) = alice.get(ADDRESS).json()["flavors"]
+    (need,) = flavor["resources"]
+    assert (need["nominal"], need["deserved"], need["used"]) == (4000, 4000, 0)
+    ClusterQueue.objects.filter(name="queue-team-b").update(fair_sharing_weight="3")
+    (need,) = alice.get(ADDRESS).json()["flavors"][0]["resources"]
+    assert (need["nominal"], need["deserved"], need["lacking"]) == (2000, 2000, 2000)
+    out = StringIO()
+    call_command("explain", "team-a/second", stdout=out)
+    assert "2 lacking (0 used, 2 deserved by the cohort's sharing policy)" in out.getvalue()
 
 
 def test_a_start_is_expected_at_the_pace_of_the_last_hour(contended: Cluster, alice: SchemaClient) -> None:

@@ -15,6 +15,8 @@ const NAME: Path = ["metadata", "name"];
 const STOP: Path = ["spec", "stopPolicy"];
 const WEIGHT: Path = ["spec", "fairSharing", "weight"];
 
+const SHARING: Path = ["metadata", "annotations", "kueueweb.io/sharing-policy"];
+
 const stopPolicies = () => [
   { value: "None", label: t`None: admits workloads` },
   { value: "Hold", label: t`Hold: admits no new workloads` },
@@ -132,6 +134,21 @@ function CohortForm(form: FormProps) {
           names={names}
         />
         <TextField {...form} path={WEIGHT} label={t`Fair weight`} placeholder="1" />
+        <ChoiceField
+          {...form}
+          path={SHARING}
+          label={t`Sharing among the queues below`}
+          initial=""
+          choices={[
+            { value: "", label: t`As Kueue does: by nominal quota, borrowing and lending` },
+            { value: "proportion", label: t`proportion: by weight and demand` },
+            { value: "capacity", label: t`capacity: by nominal quota; idle quota is lent` },
+            {
+              value: "fair-share",
+              label: t`fair-share: nominal quota first, the rest by priority and weight`,
+            },
+          ]}
+        />
       </Fields>
       <QuotaFields {...form} flavors={flavors} />
     </Stack>

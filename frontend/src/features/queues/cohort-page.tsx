@@ -105,6 +105,11 @@ function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: Live
           <Trans>fair weight {cohort.fair_weight}</Trans>
         </span>
       )}
+      {cohort != null && (cohort.sharing_policy ?? "") !== "" && (
+        <span title={`kueueweb.io/sharing-policy: ${cohort.sharing_policy}`}>
+          <Trans>its queues share by {cohort.sharing_policy}</Trans>
+        </span>
+      )}
     </Group>
   );
 }

@@ -31,6 +31,10 @@ test("the rules of a queue are sentences, each with the field that it comes from
   expect(rules(QUEUE)[1]?.field).toBe("preemption.withinClusterQueue: LowerPriority");
 });
 
+test("a queue that is never reclaimed says so", () => {
+  expect(texts({ ...QUEUE, never_reclaimed: true })).toContain("Other queues do not preempt its workloads.");
+});
+
 test("rules of lending and of flavors are left out where there is no cohort and one flavor", () => {
   const alone = texts({ ...QUEUE, cohort: "" });
   expect(alone.some((text) => /Lent|borrow/.test(text))).toBe(false);

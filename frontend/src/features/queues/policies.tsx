@@ -123,6 +123,14 @@ function protectionRules(queue: ClusterQueue): Rule[] {
           },
         ]
       : []),
+    ...(queue.never_reclaimed
+      ? [
+          {
+            field: "kueueweb.io/never-reclaim: true",
+            text: t`Other queues do not preempt its workloads.`,
+          },
+        ]
+      : []),
     ...(run
       ? [
           {

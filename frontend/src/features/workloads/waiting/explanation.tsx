@@ -208,8 +208,16 @@ function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodS
                 "–"
               )}
             </Table.Td>
-            <Table.Td ta="right" c="var(--kw-muted)">
-              {amount(need.used)} / {amount(need.nominal)}
+            <Table.Td
+              ta="right"
+              c="var(--kw-muted)"
+              title={
+                need.deserved === null
+                  ? undefined
+                  : t`The ClusterQueue deserves ${amount(need.deserved)} by the cohort's sharing policy`
+              }
+            >
+              {amount(need.used)} / {amount(need.deserved ?? need.nominal)}
             </Table.Td>
           </Table.Tr>
         );

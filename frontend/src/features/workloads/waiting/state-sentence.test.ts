@@ -11,6 +11,7 @@ const need = (resource: string, asked: number, free: number, maximum = asked) =>
   free,
   lacking: Math.max(0, asked - free),
   maximum,
+  deserved: null,
 });
 
 const verdict = (
