@@ -1,6 +1,6 @@
 """The heartbeat of a cluster's API server: when it last answered a request.
 
-The watches do not tell: on a server that hangs, they are as silent as on a quiet cluster.
+The watches cannot show this: they are as silent on a hanging server as on a quiet cluster.
 """
 
 from __future__ import annotations

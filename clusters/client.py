@@ -111,7 +111,7 @@ class ClusterError(Exception):
 
     * status: the HTTP status (0: no answer).
     * reason: Kubernetes' reason.
-    * retry_after: for how many seconds the server wants to be left alone.
+    * retry_after: seconds to wait before the next request, as the server asked.
     * fields: the paths of the fields that it names as causes.
     """
 
@@ -528,7 +528,7 @@ class ClusterClient:
 def connect(
     server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE, read_only: bool = False
 ) -> ClusterClient:
-    """A client of the server at that URL; without one, of the pod's own cluster, else of the kubeconfig's.
+    """Return a client of the server at the URL; without a URL, of the pod's own cluster, or else of the kubeconfig's.
 
     Credentials and the certificate authority of an https URL are those of the kubeconfig's context for that URL, else
     the pod's own, else the present context's. An http URL gets no credentials: they would be readable on the way.

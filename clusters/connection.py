@@ -18,8 +18,8 @@ _clients: Final[dict[tuple[str, bool, float, float], ClusterClient]] = {}
 def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
     """The client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own configuration.
 
-    It is as fast as the Configuration's clientConnection says, else as the settings do. It refuses to write where
-    another scheduler decides. Raises ClusterUnreachable if no server is configured.
+    The Configuration's clientConnection limits its rate, or else the settings. It refuses to write if another scheduler
+    decides. Raises ClusterUnreachable if no server is configured.
     """
     return _client(cluster, read_only=read_only or cluster.is_mirrored)
 

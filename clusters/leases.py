@@ -1,5 +1,5 @@
-"""Whether the holder of a Lease lives, judged as Kubernetes' leader election does: by when the lease was seen to
-change, on a clock of our own that only goes forward. What time the holder writes is never compared with ours.
+"""Whether the holder of a Lease is alive, judged as in Kubernetes' leader election: by our own monotonic clock, from
+the last observed change of the lease. The holder's times are never compared with ours.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LeaseWatch:
         self._lock = threading.Lock()
 
     def look(self, lease: JsonObject | None) -> float:
-        """For how many seconds the lease has been as it is: 0 at the first look, and after each change."""
+        """Return the seconds since the lease last changed: 0 at the first look, and after each change."""
         now, spec = self._steady(), (lease or {}).get("spec") or {}
         state = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
         with self._lock:

@@ -24,8 +24,8 @@ _WATCH_SECONDS: Final = 300.0
 class Reflector:
     """Iterates over Listing (all present objects; others are gone) and WatchEvent (one change).
 
-    * relist_seconds: how often everything is listed again, to heal what events have missed.
-    * field_selector: only these objects of the kind.
+    * relist_seconds: how often everything is listed again, in case events were missed.
+    * field_selector: limits the objects of the kind.
     """
 
     def __init__(

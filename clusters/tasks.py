@@ -38,8 +38,8 @@ _paces: Final = defaultdict[int, Pace](partial(Pace, _SWEEP_SECONDS, longest=_MA
 def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     """Push to the named cluster the committed rows that are not pushed yet; without a name, to every cluster.
 
-    Each of several clusters gets a task of its own, so that one that does not answer holds up no other. A named
-    cluster where another scheduler decides again gets the lease back that kept a Kueue waiting.
+    Without a name, each cluster gets a task of its own, so that an unresponsive one does not delay the others. If
+    another scheduler decides again in the named cluster, the lease that kept Kueue waiting is released.
     """
     if cluster is not None:
         _give_way(cluster)
@@ -77,7 +77,7 @@ def _give_way(name: str) -> None:
 
 @shared_task(name=RELEASE_TASK, ignore_result=True)
 def release_pods(cluster: str, pods: list[tuple[str, str]]) -> None:
-    """Take Kueue's finalizer off these deleted pods, which no row tells the push of."""
+    """Remove Kueue's finalizer from these deleted pods, which have no row."""
     found = Cluster.objects.filter(name=cluster).first()
     if found is None:
         return
@@ -108,14 +108,14 @@ runs_while(
 
 @shared_task(name="clusters.tasks.follow_managers", ignore_result=True)
 def follow_managers() -> None:
-    """Bring the workloads that run in other clusters in step with what those say."""
+    """Update the workloads that run in other clusters from those clusters."""
     for name in managers():
         follow_manager.delay(name)
 
 
 @shared_task(name="clusters.tasks.follow_manager", ignore_result=True)
 def follow_manager(name: str) -> None:
-    """One manager, so that one whose API server does not answer holds up no other."""
+    """Update the workloads of one manager, so that one with an unresponsive API server does not delay the others."""
     cluster = Cluster.objects.filter(name=name).first()
     if cluster is None:
         return
@@ -127,7 +127,7 @@ def follow_manager(name: str) -> None:
 
 @shared_task(name="clusters.tasks.audit_state", ignore_result=True)
 def audit_state() -> None:
-    """Audit every cluster, and repair what can be repaired safely."""
+    """Audit every cluster, and make the safe repairs."""
     for cluster in audited_clusters():
         try:
             audit_and_heal(cluster, client_for(cluster))

@@ -1,4 +1,4 @@
-"""Nodes with their pods' requests, the holders of those, and the flavors that include the node."""
+"""Nodes with their pods' requests, the workloads that hold these, and the flavors that include the node."""
 
 from collections import defaultdict
 from typing import Any, Final

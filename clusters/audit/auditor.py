@@ -1,9 +1,9 @@
 """The auditor: checks that quota, devices, pods and the state pushed to the cluster agree.
 
-Rows are read as of one moment, after the cluster's pods. Changes in progress may look wrong then, so a finding
-counts only when a later audit still sees it: of rows, which change together, soon; of pods, when they had time to end.
-What can be repaired safely is repaired: counters are recounted, slices without a holder are deleted, workloads whose
-job or pods are gone are finished, and unpushed decisions are pushed again.
+Rows are read as of one moment, after the cluster's pods. Changes in progress may look wrong then, so a finding counts
+only when a later audit confirms it: soon for rows, which change together, and later for pods, which need time to end.
+The auditor repairs only where a repair is safe: counters are recounted, slices without a holder are deleted, workloads
+whose job or pods are gone are finished, and unpushed decisions are pushed again.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None
 
 
 def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: datetime) -> None:
-    """Repair what can be repaired safely: what follows from correct rows, or from what the cluster says of one
-    object."""
+    """Make the safe repairs: values that follow from correct rows, or from the cluster's report of one object."""
     match violation.check:
         case Check.COUNTERS:
             with hardware_transaction(cluster.pk):

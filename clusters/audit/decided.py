@@ -1,7 +1,7 @@
-"""Rules that compare what rows hold with the log of decisions: counts, flavors, amounts, slices of devices.
+"""Rules that compare the amounts that rows hold with the log of decisions: counts, flavors, amounts, slices of devices.
 
-The last admission in the log is that of the present reservation. Where another scheduler admitted a workload, or a
-release that did not log amounts, only what is so of every admission is looked at.
+The last admission in the log belongs to the present reservation. If another scheduler admitted the workload, or a
+kueueweb release that did not log amounts, only the properties that every admission has are checked.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _admission(rows: Sequence[_PodSet], decided: Mapping[str, Mapping[str, Any]]
 
 
 def _amounts(row: _PodSet) -> str:
-    """A fault that needs no decision to be seen."""
+    """Return a fault that is visible without the decision; empty if there is none."""
     if row.admitted is None:
         return ""  # `quota` reports it
     if uncharged := row.flavors.keys() - row.usage.keys():

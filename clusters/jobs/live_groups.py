@@ -1,7 +1,7 @@
 """Groups of pods: runs the controller's pass over the pods of a group, and stores the changes of its workload in rows.
 
 The workload of a group has a row from its first pod on, and waits as incomplete until the pass composes it. The pods
-are those of the cluster or, for a submitted group, those of its rows.
+are read from the cluster or, for a submitted group, from its rows.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class GroupLook:
         return is_composed(self.row)
 
     def _leaves_pods(self) -> bool:
-        """Whether rows of pods are to change although the workload does not."""
+        """Whether rows of pods change although the workload does not."""
         return bool(self.changes.surplus)
 
     def _end(self) -> None:
@@ -211,7 +211,8 @@ class GroupLook:
 class _SubmittedLook(GroupLook):
     """A group with submitted pods: its rows are locked, and its pods are shown as their rows describe them.
 
-    `anew`: pods were submitted while the workload has no quota, so the workload is composed of the present ones.
+    `anew`: pods were submitted while the workload has no quota, so its pod sets are computed again from the present
+    pods.
     """
 
     anew: bool = False

@@ -1,7 +1,8 @@
-"""Jobs of a cluster that lives, as the controller's pass sees them: rows as objects, and what a pass changed of them.
+"""Runs the controller's pass over a job of the live cluster: shows rows as objects, and returns the changes of the
+pass.
 
-The pass runs over a store that holds one job and its workloads. The watcher stores what it wrote of the workloads in
-their rows, and the push writes into the cluster what it wrote of the job.
+The pass runs over a store that holds one job and its workloads. The watcher stores its changes of the workloads in
+their rows, and the push writes its changes of the job to the cluster.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
 
 Place = Callable[[str, Sequence[PodSetInfo]], None]
-"""Adds what we chose, nodes and our labels, to what an admission adds to pods; given the workload's name."""
+"""Adds the chosen nodes and our labels to the changes that an admission makes to pods. Its first argument is the
+workload's name."""
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ class Changes:
 
 
 class LiveJob(ManagedJob):
-    """A job of a cluster that lives, whose pods get nodes and devices from us.
+    """A job of the live cluster, whose pods get nodes and devices from us.
 
     The job of a row that was submitted here is what its row says, and its workloads are changed together with it.
     """
@@ -93,7 +95,7 @@ class LiveJob(ManagedJob):
     submitted_here = False
     place: Place | None = None
     waits = False
-    """Whether it is to start and its pods of an earlier admission have not stopped."""
+    """Whether the job's start waits until its pods of an earlier admission have stopped."""
     taken = ""
     """The prebuilt workload that it takes over."""
     placed: Collection[str] = ()
@@ -252,7 +254,7 @@ def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObj
 
 
 def was_started(job: Mapping[str, Any]) -> bool:
-    """Whether the job says, wherever its kind has templates, which workload it was started for."""
+    """Whether the job's templates name the workload for which it was started."""
     return any(True for _ in values_of(job.get("spec"), WORKLOAD_UID_LABEL))
 
 
@@ -319,7 +321,7 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
 
 
 def _owner(row: Job, job: JsonObject) -> JsonObject:
-    """The job itself, or the object of another one's row."""
+    """The owner of the workload: the job itself, or the object of another job's row."""
     if (row.kind, row.name) == (job["kind"], name_of(job)):
         return job
     metadata = {"namespace": row.namespace, "name": row.name, "uid": str(row.uid)}

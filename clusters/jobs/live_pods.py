@@ -1,6 +1,6 @@
-"""Plain pods of a cluster that lives, as the controller's pass sees them: alone, or the pods of a group.
+"""Runs the controller's pass over plain pods of the live cluster: a single pod, or the pods of a group.
 
-The push carries out the changes that a pass makes to the pods. The watcher stores in rows how they end.
+The push writes the pass's changes of the pods to the cluster. The watcher stores in rows how the pods end.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class LivePod(ManagedPod):
 
 @dataclass(slots=True)
 class GroupChanges:
-    """The changes that passes make to the workload of a group.
+    """The changes of the passes to the workload of a group.
 
-    * workload: as it is to be, None if the group has none; why: why it has none.
-    * surplus: pods for which the group has no place.
+    * workload: its new state, None if the group has none; why: the reason for none.
+    * surplus: pods beyond the size of the group.
     * released: pods that the group needs no more; acts: whether any pod is to change.
     """
 
@@ -146,7 +146,7 @@ class LivePodGroup(SeenPodGroup):
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """The object whose controller makes the pods, such as a StatefulSet, and the objects that it makes them by."""
+    """The object whose controller creates the pods, such as a StatefulSet, and the objects that describe them."""
 
     kind: ServingKind
     object: JsonObject

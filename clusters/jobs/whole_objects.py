@@ -1,4 +1,5 @@
-"""Jobs as they are pushed to the cluster (pure): created, started, stopped, resized, with all their templates.
+"""The objects of jobs as the push writes them (pure), for a creation, a start, a stop or a new size, with all
+templates.
 
 The changes of an object follow its kind's rules (`clusters.jobs.kinds`); our labels, and the gate by which we place
 pods, are added here.
@@ -87,8 +88,7 @@ def handed_over_source(source: JobSource) -> JobSource:
 
 
 def gated_pod(source: JobSource) -> JsonObject:
-    """A pod of ours before it starts: at Kueue's gate, and one of a group with its index as a label, if it names that
-    label."""
+    """A pod of ours before it starts: with Kueue's gate and, in a group that names an index label, with that label."""
     manifest = own_manifest(source)
     add_gate(manifest, keys.ADMISSION_GATE)
     labels = manifest["metadata"]["labels"]

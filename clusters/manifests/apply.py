@@ -84,8 +84,8 @@ def apply_manifests(
     """Store the documents of a YAML text, each replacing the object of its name; all of them or none.
 
     `applied_set` names what is applied together; `prune` then removes what that set applied earlier and no longer
-    holds, but no workload with quota unless `force` is given. `dry_run` finds out and stores nothing. With
-    `skip_unsupported` documents of unsupported kinds are passed by. Raises `ManifestErrors` (with every mistake
+    holds, but no workload with quota unless `force` is given. `dry_run` reports the changes and stores nothing. With
+    `skip_unsupported`, documents of unsupported kinds are skipped. Raises `ManifestErrors` (with every mistake
     located), `HostileManifest`, `UnsupportedKind`, `NotPermitted` and `MirroredFromCluster`.
     """
     documents = read_documents(text)
@@ -168,10 +168,10 @@ def _key(done: Applied) -> str:
 
 
 def lock_applies(cluster: Cluster, *, against_decisions: bool) -> None:
-    """Two applies to one cluster take turns: each then sees all that the other did.
+    """Make two applies to one cluster take turns, so that each sees all changes of the other.
 
-    `against_decisions`: the scheduler saves nothing meanwhile, so that what holds no quota does not get it before it is
-    removed. Its batches begin with the cluster's row, and so does this.
+    `against_decisions`: the scheduler saves no decision meanwhile, so no workload gets quota just before it is removed.
+    Its batches lock the cluster's row first, and so does this.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster.pk])

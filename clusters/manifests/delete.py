@@ -38,10 +38,11 @@ def delete_manifest(
     access: Access,
     precondition: Precondition | None = None,
 ) -> str:
-    """Delete an object, now or as soon as nothing holds it. Returns what holds it in words, empty when it is gone.
+    """Delete an object, now or as soon as nothing holds it. Returns a message that names its users, empty if it is
+    deleted.
 
     `precondition` names the resourceVersion that was read. Raises `NotFound`, `NotPermitted`, `PreconditionFailed`,
-    `MirroredFromCluster`, and `InvalidRequest` for a precondition on what is no configuration.
+    `MirroredFromCluster`, and `InvalidRequest` for a precondition on an object that is no configuration.
     """
     if not access.may_in_tree(kind.name):
         access.require("submit", kind.name, namespace)

@@ -32,11 +32,12 @@ def get_manifests(
     *,
     visible: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The objects of a kind (any word that people use for it), in order; of a name, of a namespace, or all.
+    """Return the objects of a kind (named as in kubectl, short names included), in order: one by name, those of a
+    namespace, or all.
 
-    `visible`: those in other namespaces are not even read, so that what a tenant asks costs nothing for the objects of
-    others; None is all of them. It does not count for kinds without a namespace.
-    Raises `InvalidRequest` for a kind that there is not. A name that there is not gives an empty list.
+    `visible` are the namespaces that are read, so that a tenant's request does not cost more for the objects of others;
+    None is all. It does not affect kinds without a namespace. Raises `InvalidRequest` for an unknown kind. An unknown
+    name gives an empty list.
     """
     found = kind_named(kind)
     filters: dict[str, Any] = {}
@@ -87,7 +88,8 @@ def _ordered(value: Any) -> Any:
 
 
 def _workloads(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A variant (concurrent admission) is there by its name alone: applied elsewhere, it would be a job of its own."""
+    """Yield workloads. A variant (concurrent admission) is included only if it is requested by name: applied elsewhere,
+    it would be a job of its own."""
     jobs = {} if "name" in filters else {"parent_name": ""}
     rows = (
         Workload.objects.filter(cluster=cluster, **jobs, **filters)

@@ -53,7 +53,7 @@ def _job_document_kind(kind: JobKind) -> JobDocumentKind:
 
 
 def _read_config_map(top: FieldReader, version: str) -> Any:
-    """Reads those data values that are YAML mappings: HAMi keeps its settings in there."""
+    """Read the data values that are YAML mappings: HAMi keeps its settings there."""
     data = top.content.get("data")
     contents: dict[str, dict[str, Any]] = {}
     for name, text in data.items() if isinstance(data, Mapping) else ():
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
 
 
 def has_version(kind: ManifestKind) -> bool:
-    """Whether its objects are configuration, so that a write of them may name the resourceVersion that was read."""
+    """Whether its objects are configuration, for which a write may name the resourceVersion that was read."""
     return kind.name in CONFIGURATION_KINDS or kind.name in SETTINGS
 
 

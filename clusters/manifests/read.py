@@ -28,8 +28,8 @@ _BESIDE_JOBS = frozenset(
         "Role", "Secret", "Service", "ServiceAccount",
     }
 )  # fmt: skip
-"""Kinds that people keep in one file with their jobs. The cluster has them: what is claimed is read from there, and
-nothing here depends on the others, but on the ConfigMap of a device plugin."""
+"""Kinds that users keep in one file with their jobs. Only the cluster stores them: claims are read from there, and of
+the others kueueweb uses only the ConfigMap of a device plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,12 @@ class Object:
 def read_objects(
     documents: Sequence[Document], there: Objects | None = None, *, skip_unsupported: bool = False
 ) -> tuple[list[Object], list[LocatedError]]:
-    """The objects of a call, Lists unpacked, and what was passed by; `there` are those that jobs may refer to.
+    """Return the objects of a call, Lists unpacked, and the skipped documents; `there` are objects to which jobs may
+    refer.
 
-    What stands beside a job (a Service, a Secret ...) is passed by, and with `skip_unsupported` every unsupported kind.
-    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are unsupported kinds, or where
-    nothing else is there.
+    A companion of a job (a Service, a Secret ...) is skipped, and with `skip_unsupported` every unsupported kind.
+    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are unsupported kinds, or if no
+    document is left.
     """
     reports: list[ValidationReport] = []
     objects: list[Object] = []
@@ -98,8 +99,8 @@ def _read_translated(
     there: Objects | None,
     reports: list[ValidationReport],
 ) -> Iterator[Object]:
-    """Yield our objects for one of another scheduler. What is lost is a warning of the first; mistakes in ours name the
-    object that it became."""
+    """Yield our objects for an object of another scheduler. The first one carries warnings about lost fields; errors
+    name the object of ours that has the mistake."""
     for refusal in translation.refusals:
         place = f"{path}.{refusal.path}" if path else refusal.path
         report.error(place, refusal.value, refusal.rule, refusal.remedy, refusal.reason)

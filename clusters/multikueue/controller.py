@@ -1,7 +1,7 @@
 """The controller of MultiKueue: one pass over a manager's workloads and its workers.
 
-A pass reads what the workers have, decides about each workload, tells the workers, and writes what follows into our
-rows. Every step can be repeated: after a crash at any moment the next pass goes on from what it finds.
+A pass reads the workers' objects, decides about each workload, changes the workers, and writes the results to our rows.
+Every step can be repeated: after a crash, the next pass continues from the state that it finds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def follow_multikueue(
     clock: Callable[[], float] = time.time,
     workers: Workers | None = None,
 ) -> None:
-    """Bring a manager's workloads and their copies one step nearer to each other. One process at a time does."""
+    """Bring a manager's workloads and their copies one step closer to each other, in one process at a time."""
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
         return  # another scheduler decides there or pushes to it
     with try_lock(LockedWork.MULTIKUEUE, manager.pk) as mine:
@@ -118,7 +118,7 @@ class _Pass:
     # The workers
 
     def _look(self, rows: Sequence[MultiKueueCluster]) -> dict[str, Worker]:
-        """Return the workers within reach with their workloads. Each row is told whether its worker is connected."""
+        """Return the reachable workers with their workloads. Record in each row whether its worker is connected."""
         found: dict[str, tuple[MultiKueueCluster, Worker]] = {}
         for row in rows:
             try:
@@ -318,7 +318,7 @@ class _Pass:
             self._changed = True
 
     def _note_readiness(self, case: Case, found: Sequence[JsonObject]) -> None:
-        """The pods are in the worker: its job tells whether they are ready."""
+        """Copy the readiness of the pods, which run in the worker, from its job."""
         kind, row = case.kind, case.workload
         if kind is None or row.status != WorkloadStatus.ADMITTED:
             return

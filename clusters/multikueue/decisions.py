@@ -44,7 +44,7 @@ class Local:
     others_ready: bool = True
     """Whether its other admission checks are Ready."""
     only: str | None = None
-    """The worker where other workloads of its job are; "" while the first of them has none."""
+    """The worker that has the other workloads of its job; "" while the first one has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The workers of a check in the order of preference, and what those within reach have of a workload."""
+    """The workers of a check in the order of preference, and the state of a workload in the reachable ones."""
 
     order: Sequence[str]
     copies: Mapping[str, Copy | None]
@@ -134,7 +134,7 @@ def _keep_in_step(local: Local, workers: Workers, verdict: Verdict) -> Workers:
 
 
 def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdict:
-    """One has admitted it: the others are withdrawn, and its job is created there."""
+    """After one worker has admitted the workload: withdraw the other copies, and create the job there."""
     verdict.run = winner
     verdict.create.clear()
     verdict.remove |= workers.with_copy() - {winner}
@@ -162,7 +162,7 @@ def _miss(verdict: Verdict, workers: Workers, settings: Settings, now: datetime)
 
 
 def _send(verdict: Verdict, local: Local, workers: Workers, settings: Settings, now: datetime) -> None:
-    """Nominate workers, and see that exactly those within reach have a copy."""
+    """Nominate workers, and make sure that exactly the reachable ones have a copy."""
     nominated, round_at = _nominated(verdict.dispatch, local, workers, settings, now)
     verdict.dispatch = replace(verdict.dispatch, nominated=nominated, round_at=round_at)
     reachable = set(workers.copies)

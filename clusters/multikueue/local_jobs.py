@@ -1,7 +1,7 @@
-"""The manager's own jobs show what their copies do: the status of the one in the worker is copied.
+"""Copies the status of each job in a worker to the manager's own job.
 
-A pass each two seconds looks at every job that runs: one whose copy says what it said when both were alike is not read
-again, but for once a minute.
+A pass every two seconds visits every running job. A job whose copy has not changed since both were equal is read again
+only once a minute.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ class LocalJobs:
 
 
 def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
-    """A suspended job may not say that it was started: the API server would not let it be started any more."""
+    """Whether the copy's status must not be copied yet: the API server does not start a suspended job whose status says
+    that it has started."""
     if kind.stopping is not Stopping.SUSPEND:
         return False
     waits = kind.is_suspended(here) and not kind.is_suspended(remote)
@@ -97,7 +98,8 @@ def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObj
 
 
 def _with_own_gate(here: JsonObject, wanted: JsonObject) -> JsonObject:
-    """A pod that waits at its gate here does not look as if it lacked a node, or an autoscaler would make one."""
+    """Keep the PodScheduled condition of a pod that is gated here: with the copy's condition, an autoscaler would
+    create a node for it."""
     own = _condition(here, _SCHEDULED)
     if own is None or not dig(here, "spec", "schedulingGates") or _is_true(wanted, _SCHEDULED):
         return wanted

@@ -2,8 +2,8 @@
 
 Kueue's rules (its gate MultiKueueManagerQuotaAutomation): a ClusterQueue with a check of MultiKueue, one flavor and no
 limit of its own gets, for each resource that it covers, the sum of the nominal quotas of all flavors of the workers'
-ClusterQueues that its LocalQueues lead to there. A worker that is not connected counts nothing. The condition
-MultiKueueManagerQuotaAutomation of the ClusterQueue says whether it is so.
+ClusterQueues that its LocalQueues lead to there. A disconnected worker counts as zero. The ClusterQueue's condition
+MultiKueueManagerQuotaAutomation reports whether this applies.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def is_wanted(manager: Cluster) -> bool:
 def automate_quotas(manager: Cluster, workers: Mapping[str, WorkerQueues | None], now: datetime) -> bool:
     """Bring the quotas and conditions of the manager's ClusterQueues up to date; returns whether a quota changed.
 
-    * workers: by the name of a MultiKueueCluster, the queues of those that are connected; None where a connected one
-      has not been heard yet. Queues whose workers include such a one stay as they are.
+    * workers: by the name of a MultiKueueCluster, the queues of those that are connected; None if a connected worker
+      has not reported yet. Queues with such a worker are not changed.
     """
     on = is_on(manager.configuration, MANAGER_QUOTA_AUTOMATION)
     configs = {config.name: config for config in MultiKueueConfig.objects.filter(cluster=manager)}
@@ -149,7 +149,7 @@ def _cell(flavor: str, resource: str, text: str) -> QuotaSpec:
 
 
 def _note(row: ClusterQueue, finding: Finding | None, now: datetime) -> None:
-    """Keep the condition, or take it away where nothing is to be said."""
+    """Store the condition, or remove it if it does not apply."""
     before: Mapping[str, Any] = next((each for each in row.conditions if each["type"] == QUOTA_AUTOMATION), {})
     others = [each for each in row.conditions if each["type"] != QUOTA_AUTOMATION]
     told: dict[str, str] = {}

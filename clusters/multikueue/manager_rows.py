@@ -44,7 +44,7 @@ class Case:
 
     @property
     def kind(self) -> JobKind | None:
-        """The kind of its job; that of the pods where it is a group of them."""
+        """The kind of its job; Pod for a group of pods."""
         job = self.workload.job
         if job is None:
             return None
@@ -161,8 +161,8 @@ def write_dispatch(dispatch: Dispatch) -> dict[str, Any]:
 
 
 def together(cases: Sequence[Case]) -> dict[str, str | None]:
-    """Return, for workloads whose jobs have several, the worker where the others are; "" while another workload is
-    decided."""
+    """Return, for workloads of jobs with several workloads, the worker that has the others; "" while another one is
+    being decided."""
     of_job: dict[int, list[Case]] = defaultdict(list)
     for case in cases:
         if case.kind is not None and case.kind.workloads_per is WorkloadsPer.GROUP and case.workload.job is not None:

@@ -15,8 +15,8 @@ _NAMESPACE: Final = "kueue-system"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """* origin: the label by which a manager knows what it has made in its workers.
-    * lost_seconds: for how long a worker that runs a workload may be out of reach.
+    """* origin: the label on the objects that a manager creates in its workers.
+    * lost_seconds: how long a worker that runs a workload may be unreachable.
     * incremental, step: nominate so many workers at a time, not all at once.
     * namespace: where the Secrets with kubeconfigs are.
     * in_order: nominate workers in the order of the MultiKueueConfig, not of their names.

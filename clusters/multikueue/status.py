@@ -43,7 +43,7 @@ def note_checks(cluster: Cluster, configs: Mapping[str, Sequence[str] | None], w
 
 
 def check_activity(clusters: Sequence[str] | None, workers: Mapping[str, bool]) -> tuple[bool, str, str]:
-    """(active, reason, message) of a check; `workers`: those that there are, and which of them are active."""
+    """(active, reason, message) of a check; `workers`: the existing ones, and whether each is active."""
     if clusters is None:
         return False, "BadConfig", "Cannot load the AdmissionChecks parameters: the MultiKueueConfig is not found"
     missing = [name for name in clusters if name not in workers]

@@ -64,7 +64,7 @@ class Copy:
         return str(found.get("reason") or ""), str(found.get("message") or "")
 
     def differs(self, wanted: str) -> bool:
-        """Whether it is another workload's spec: by the digest of what it was made of, or by its pod sets."""
+        """Whether the copy's spec belongs to another workload, by the digest of its source or by its pod sets."""
         known = self._annotation(DIGEST)
         return bool(known) and (
             known != wanted or _digest(dig(self.obj, "spec") or {}, sizes_only=True) != _half(wanted)
@@ -79,7 +79,8 @@ class Copy:
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """The same for specs that are sent alike. The priority may change, and a worker looks at `active` itself."""
+    """Return a digest that is equal for specs that are sent in the same form. The priority may change, and a worker
+    looks at `active` itself."""
     return f"{_digest(spec, sizes_only=True)}.{_digest(spec, sizes_only=False)}"
 
 

@@ -1,4 +1,4 @@
-"""The workers of a manager: each has a thread of its own, so that one that does not answer slows no other.
+"""The workers of a manager: each has a thread of its own, so that an unresponsive worker does not delay the others.
 
 Nothing here touches the database. As in Kueue, a worker that fails is retried after 5 s, 10 s, 20 s ... 320 s.
 """
@@ -48,7 +48,7 @@ class Task:
 
     * create, change: the copy that is made, or the fields of its spec, as v1beta2 has them, that it gets.
     * remove: the copy that is deleted, with its job unless `keep_job`.
-    * run: the jobs that are made unless they are there, or, without `makes`, are only read; found: those there.
+    * run: the jobs to create unless they exist, or, without `makes`, only to read; found: the existing ones.
     """
 
     key: str
@@ -196,7 +196,8 @@ class Worker:
         self._client.delete(resource, namespace, metadata["name"], uid=metadata["uid"])
 
     def _remove_job(self, namespace: str, kind_name: str, name: str) -> bool:
-        """Whether the job is gone, and its pods with it unless its kind remakes parts; of a group of pods, all pods."""
+        """Whether the job is deleted, together with its pods unless its kind creates parts again; for a group of pods,
+        all pods."""
         if kind_name == POD_GROUP:
             return self._remove_group(namespace, name)
         kind = JOB_KINDS.get(kind_name)

@@ -184,10 +184,10 @@ class Binder:
         return 1
 
     def _is_pinned(self, pod: JsonObject) -> bool:
-        """Whether HAMi's scheduler binds the pod. Its webhook has not seen one that was made before it was to.
+        """Whether HAMi's scheduler binds the pod. A pod from before that setting has not passed HAMi's webhook.
 
-        One that names another scheduler than the cluster's own is left to that one whatever the setting is now: without
-        its gate that scheduler binds it, so we must not.
+        A pod that names another scheduler than the cluster's own is left to it, whatever the present setting: that
+        scheduler binds the pod as soon as its gate is removed, so kueueweb must not.
         """
         labels = pod["metadata"].get("labels") or {}
         if labels.get(HAMI_WEBHOOK_LABEL) == HAMI_KEEPS_AWAY:
@@ -195,10 +195,11 @@ class Binder:
         return self._cluster.hami_binds or _scheduler_of(pod) != DEFAULT_SCHEDULER
 
     def _pin(self, pod: JsonObject, patch: JsonObject, ungate: JsonObject | None, placement: PodPlacement) -> int:
-        """Leave a pod to HAMi's scheduler, on its node and its devices alone.
+        """Let HAMi's scheduler bind a pod, restricted to the decided node and devices.
 
-        HAMi counts the devices as taken from the moment it sees our annotations. Its scheduler then drops them for its
-        own decision, which the node selector and the UUIDs leave one answer; lock, phase and binding are its own.
+        HAMi counts the devices as taken from the moment it sees our annotations. Its scheduler then replaces them by
+        its own decision, for which the node selector and the UUIDs leave one choice, and takes care of lock, phase and
+        binding.
         """
         if ungate is None:
             return 0

@@ -1,6 +1,6 @@
 """The condition Active of admission checks that kueueweb answers itself: those that ask an autoscaler for nodes.
 
-Other controllers report that of their own checks.
+Other controllers report this condition for their own checks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""One installation of kueueweb pushes to a cluster: it holds a lease there. Another one sees that, and tells nothing.
+"""Makes sure that one installation of kueueweb pushes to a cluster: it holds a lease there. Another installation sees
+the lease and writes nothing.
 
-Who does not renew its lease loses it to who has seen it unchanged for a minute (`clusters.leases`).
+An installation that does not renew its lease loses it to one that has seen it unchanged for a minute
+(`clusters.leases`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Holds the lease of Kueue's leader election while we decide: a Kueue that is started meanwhile waits as a standby.
 
-We hold it for a day after each renewal, so that an outage of ours does not give the cluster to a standby that knows
-nothing of what we have started. Handing over releases it at once.
+Each renewal holds it for a day, so that during an outage of kueueweb no standby takes the cluster without knowing the
+jobs that kueueweb started. Handing over releases it at once.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _known: Final[dict[tuple[str, int], KueuesLease]] = {}
 def keeps_kueue_waiting(cluster: Cluster, client: ClusterClient) -> bool:
     """Whether no Kueue can lead in the cluster; the lease is taken or renewed each ten seconds.
 
-    Where Kueue's namespace does not exist no Kueue runs, and where our account may not write the lease the watcher
-    alone looks out for one. Raises ClusterError.
+    If Kueue's namespace does not exist, no Kueue runs; if our account may not write the lease, only the watcher looks
+    for one. Raises ClusterError.
     """
     key = (client.server, cluster.pk)
     with _lock:
@@ -40,8 +40,8 @@ def keeps_kueue_waiting(cluster: Cluster, client: ClusterClient) -> bool:
 
 
 def taking_over() -> str:
-    """The name in which this installation holds the lease before the mode is `schedule`: push workers give back what
-    they hold themselves in any other mode."""
+    """The holder name of this installation before the mode is `schedule`: in any other mode, push workers release a
+    lease that they hold under their own name."""
     return f"{identity()}-takeover"
 
 
@@ -120,7 +120,7 @@ def take(cluster: Cluster, client: ClusterClient, lease: JsonObject | None, name
 
 
 def _is_left_behind(cluster: Cluster, lease: JsonObject | None) -> bool:
-    """Whether the watcher has seen the lease unchanged, as it is now, for so long that its holder is gone."""
+    """Whether the watcher has seen the present state of the lease unchanged for so long that its holder is gone."""
     renewed = ((lease or {}).get("spec") or {}).get("renewTime")
     seen = (cluster.kueue_holder, cluster.kueue_renewed_at)
     now = (holder_of(lease), datetime.fromisoformat(renewed) if renewed else None)

@@ -50,9 +50,9 @@ def delete_lost_pods(
 
 
 def delete_pods_of_gone_nodes(cluster: Cluster, client: ClusterClient, pods: Iterable[JsonObject]) -> set[str]:
-    """Delete for good the pods that are being deleted and whose node has left the cluster; the uids of those pods.
+    """Force the deletion of pods that are being deleted and whose node has left the cluster; return their uids.
 
-    No kubelet says that they ended. Kubernetes' own collector of such pods takes a minute. Raises ClusterError.
+    No kubelet reports that they ended. Kubernetes' own collector of such pods takes a minute. Raises ClusterError.
     """
     ending = [pod for pod in pods if is_being_deleted(pod) and dig(pod, "spec", "nodeName")]
     names = {pod["spec"]["nodeName"] for pod in ending}

@@ -293,7 +293,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def answer_of(request: Mapping[str, Any], case: _Case) -> CheckAnswer | None:
-    """The check's state from a request's conditions; None if they bring nothing new."""
+    """The check's state by a request's conditions; None if it does not change."""
     status = request.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
     admitted = case.workload.admitted_at is not None

@@ -11,7 +11,7 @@ from scheduling.topology.ungater import rank_of
 
 
 class Replicas:
-    """The replicas of live pods by their annotations, and those assigned in this pass."""
+    """The replica numbers of live pods by their annotations, and the numbers assigned in this pass."""
 
     def __init__(self, pods: Sequence[JsonObject]) -> None:
         self._taken: dict[tuple[str, str], dict[int, str]] = {}

@@ -42,7 +42,7 @@ def fail_stray_pods(
     pods: Iterable[JsonObject],
     clock: Callable[[], float],
 ) -> int:
-    """Fail those of these live pods of ours that are stray; returns how many. Raises ClusterUnreachable."""
+    """Fail the stray pods among our live pods; return their number. Raises ClusterUnreachable."""
     tied: dict[str, list[JsonObject]] = {}
     for pod in pods:
         uid = uid_label(pod, WORKLOAD_UID_LABEL)

@@ -1,4 +1,4 @@
-"""Pushes what rows say and the cluster does not know yet: jobs start, stop and end; pods get their nodes and slices.
+"""Pushes rows that the cluster does not reflect yet: jobs start, stop and end; pods get their nodes and slices.
 
 Everything follows from committed rows and the present state of the cluster, so an interrupted sweep is completed by
 the next one. There is one sweep at a time per cluster, guarded by a database lock; no transaction is open during
@@ -192,8 +192,8 @@ class _Sweep:
     def tell(self, may_start: Collection[int] | None = None) -> None:
         """Push each unpushed workload in the order of keys. A refused one does not hold up the others.
 
-        `may_start` are the keys of the workloads whose pods may start now, None for all: those of others start with the
-        next sweep.
+        `may_start` are the keys of the workloads whose pods may start now, None for all; pods of other workloads start
+        with the next sweep.
         """
         due = (
             Q(push_retry_at=None) | Q(push_retry_at__lte=self._now()) | Q(push_sequence__gt=F("push_refused_sequence"))
@@ -342,7 +342,7 @@ class _Sweep:
             self._act_on(each, row, withdrawn=withdrawn or each.leaving)
 
     def _act_on_pods(self, sources: Sequence[JobSource], row: Workload) -> None:
-        """Withdraw the pods that are to leave, and carry out the pass on all others of the workload."""
+        """Withdraw the pods that must stop, and carry out the pass on all others of the workload."""
         for each in sources:
             if each.leaving:
                 self._withdraw(each, row)
@@ -421,7 +421,7 @@ class _Sweep:
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
-        """Its job has ended or is gone while pods are left: delete them and let no others start."""
+        """Delete the pods that are left of a job that has ended or is gone, and let no others start."""
         there = self._objects.there(source)
         if there is not None and not source.kind.outcome(there).finished:
             self._stop(source, row)
@@ -468,7 +468,7 @@ class _Sweep:
             self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
 
     def _is_expired(self, source: JobSource, row: Workload) -> bool:
-        """Whether Kueue's rules deactivated the workload longer ago than the Configuration keeps such jobs."""
+        """Whether Kueue's rules deactivated the workload, and the Configuration's retention of such jobs is over."""
         kept = read_retention(self._cluster.configuration).after_deactivated_seconds
         if kept is None or source.kind.stopping is not Stopping.SUSPEND or row.evicted_at is None:
             return False

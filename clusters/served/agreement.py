@@ -1,4 +1,4 @@
-"""Two versions of one object, the row and the cluster's object: decides which of them follows the other (pure)."""
+"""Decides which of two versions of an object, the row or the cluster's object, follows the other (pure)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Settlement:
 
 
 def settle(agreed: str, row: Side, obj: Side) -> Settlement:
-    """Decide the step for two sides that had `agreed` before.
+    """Decide the step for two sides that last agreed on `agreed`.
 
-    If one side alone has changed, it is followed. If both have, the later edit stands; of two in the same second, the
-    object's does. A deletion in the cluster stands: there is nothing left to edit.
+    If only one side has changed, the other follows it. If both have, the later edit wins; in the same second, the
+    object's. A deletion in the cluster wins: there is nothing left to edit.
     """
     if row.content == obj.content:
         return Settlement(Step.NOTHING)

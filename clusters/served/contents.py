@@ -1,4 +1,4 @@
-"""The comparable content of an object: our row's and the cluster's, in whatever version and order it is written."""
+"""The comparable content of an object, from our row or from the cluster, independent of version and order."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def content_of(kind: Kind, spec: KindSpec) -> str:
 
 
 def digest(value: Mapping[str, Any]) -> str:
-    """The same for values that are equal, in whatever order."""
+    """Return a text that is equal for equal values, independent of order."""
     return hashlib.sha256(orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

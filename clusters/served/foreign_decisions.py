@@ -1,4 +1,4 @@
-"""Decisions that another program writes into the status of a Workload that is ours to serve, as Kueue takes them."""
+"""Finds decisions that another program writes into the status of a Workload that kueueweb serves, by Kueue's rules."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class ForeignDecision:
 
 
 def foreign_decisions(before: Mapping[str, Any], obj: JsonObject) -> list[ForeignDecision]:
-    """The decisions in the status of the object that are not in the one that was known `before`.
+    """Return the decisions in the object's status that were not in the known status `before`.
 
     Kueue acts on these conditions, whichever program sets them: Evicted (its job stops and waits again),
-    DeactivationTarget (spec.active becomes false) and Finished; and on an admission that is cleared. What else is
-    written there follows from our row, and is written back.
+    DeactivationTarget (spec.active becomes false) and Finished; and on a cleared admission. All other fields of the
+    status follow from our row, which overwrites them.
     """
     return [*_conditions(before, obj), *_cleared(before, obj)]
 
@@ -83,7 +83,8 @@ def take_decisions(cluster: Cluster, row: Workload, decisions: list[ForeignDecis
 
 
 def _refuse(cluster: Cluster, row: Workload, found: ForeignDecision) -> None:
-    """Kueue would give the quota to others while the job runs on."""
+    """Report that the condition Finished is overwritten: with it, the quota would be given to others while the job runs
+    on."""
     message = (
         f"status.conditions: Finished was written by {found.actor} and is written back: the workload ends with its "
         "job. Delete the job, or set spec.active to false."

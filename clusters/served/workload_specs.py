@@ -43,7 +43,8 @@ def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str
 
 
 def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
-    """All that it says; of one that follows its job, what its owner may change and what follows from the job."""
+    """The whole spec; for a workload that follows its job, the fields that its owner may change and those that follow
+    from the job."""
     if has_job:
         own = {"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name}
         return digest({**own, **_of_its_job(spec)})
@@ -51,7 +52,7 @@ def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
 
 
 def follows_job(spec: WorkloadSpec, row: Workload) -> bool:
-    """Whether the object says of its queue and the number of its pods what the row says, which follows its job."""
+    """Whether the object has the queue and the number of pods of the row, which follows its job."""
     return _of_its_job(spec) == _of_its_job(workload_spec(row))
 
 

@@ -40,9 +40,9 @@ _NOT_OURS: Final[Mapping[str, tuple[str, ...]]] = {"ClusterQueue": ("concurrentA
 class ConfigurationSync:
     """Keeps the rows of one kind in step with the objects of one cluster.
 
-    Where we decide, a row that a manifest made follows the cluster's object of its name, and stays when that goes; and
-    a namespace goes only when it was there before, since ours are made in the cluster when the first job needs them.
-    Where another scheduler decides, the cluster's objects are all that there is.
+    If kueueweb decides, a row from a manifest follows the cluster's object of its name, and stays if that object is
+    deleted; a namespace is deleted only if the cluster had it before, because ours are created in the cluster when the
+    first job needs them. If another scheduler decides, rows exist only for the cluster's objects.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
@@ -92,7 +92,7 @@ class ConfigurationSync:
         return {**submitted, "spec": {key: value for key, value in spec.items() if key not in unknown}}
 
     def _store(self, submissions: Sequence[Submitted[Any]], now: float) -> None:
-        """All at once, or, where one of them is refused, each on its own."""
+        """Store all objects at once or, if one of them is refused, each on its own."""
         if not submissions:
             return
         versions = self._applied_versions()
@@ -113,7 +113,7 @@ class ConfigurationSync:
                 self._store(submissions, now)
 
     def _made_anew(self, submitted: Submitted[Any], refused: Exception) -> bool:
-        """Whether the row in the way belongs to an object that is gone, because another has its name: then it is
+        """Whether the conflicting row belongs to an object that is gone, because another one has its name: then it is
         deleted, too.
         """
         errors = refused.errors if isinstance(refused, ManifestErrors) else ()

@@ -24,8 +24,8 @@ _GONE: Final = "The namespace is no longer in the cluster"
 class EndedNamespaceSync:
     """Follows the namespaces of one cluster.
 
-    The namespace controller deletes all objects of a namespace. Jobs tell of their end themselves. A group of pods is
-    no object: its workload is cancelled here, so that its pods lose the finalizers that would hold up the deletion.
+    The namespace controller deletes all objects of a namespace. The watches report the end of jobs. A group of pods is
+    no object, so its workload is cancelled here, and its pods lose the finalizers that would block the deletion.
     """
 
     def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
@@ -52,7 +52,7 @@ class EndedNamespaceSync:
         return rows.exclude(status=WorkloadStatus.FINISHED)
 
     def _missing(self, listed: Collection[str]) -> set[str]:
-        """Namespaces of found jobs that the cluster confirms to be deleted: a list may be older than the jobs."""
+        """The namespaces of found jobs whose deletion the cluster confirms: a list may be older than the jobs."""
         rows = Workload.objects.filter(cluster=self._cluster, job__found_in_cluster=True)
         used = set(rows.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", flat=True).distinct())
         return {name for name in used - set(listed) if self._is_gone(name)}

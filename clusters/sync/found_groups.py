@@ -48,7 +48,7 @@ class FoundGroups:
         self._looked_up = RowsAndCluster(cluster, client)
         self._pods: dict[GroupKey, dict[str, JsonObject]] = defaultdict(dict)
         self._strangers: set[str] = set()
-        """The uids of pods for which an event already says that they have another shape than their group."""
+        """The uids of pods for which an event already reports that their shape differs from the group's."""
 
     def note(self, pods: Iterable[JsonObject]) -> set[GroupKey]:
         """Store the present state of pods; return their groups."""
@@ -73,7 +73,7 @@ class FoundGroups:
         return groups
 
     def replace(self, present: Iterable[JsonObject]) -> set[GroupKey]:
-        """Remember the pods of a complete list, and no others; returns all groups that have a workload."""
+        """Remember exactly the pods of a complete list; return all groups that have a workload."""
         self._pods.clear()
         unfinished = Job.objects.filter(cluster=self._cluster, kind=POD_GROUP, found_in_cluster=True)
         rows = unfinished.exclude(workloads__status=WorkloadStatus.FINISHED).values_list("namespace", "name")

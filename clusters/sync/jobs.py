@@ -146,10 +146,10 @@ class JobSync:
         return True
 
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
-        """Return the job with its queue's name; None if it waits for no workload of its own.
+        """Return the job with its queue's name; None if it needs no workload of its own.
 
-        The webhook has named the namespace's default queue, unless it was down when the job was made: it fails open for
-        jobs without a queue name. A job that is older than its default queue is not ours to suspend.
+        The webhook names the namespace's default queue, unless it was down when the job was created: it fails open for
+        jobs without a queue name. A job that is older than its default queue must not be suspended.
         """
         namespace, named = job["metadata"]["namespace"], queue_name_of(job)
         default_since = self._default_queues().get(namespace)
@@ -167,7 +167,7 @@ class JobSync:
         return found if is_managed(found, context) else None
 
     def _default_queues(self) -> dict[str, datetime]:
-        """Since when a namespace has a LocalQueue by which jobs go that name none."""
+        """By namespace, since when it has a default LocalQueue, which gets the jobs that name no queue."""
         if self._defaults is None:
             rows = LocalQueue.objects.filter(cluster=self._cluster, name=DEFAULT_NAME, deletion_requested_at=None)
             self._defaults = dict(rows.values_list("namespace", "created_at"))

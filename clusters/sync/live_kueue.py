@@ -19,11 +19,11 @@ GONE_AFTER: Final = 180.0
 
 
 def look_for_kueue(cluster: Cluster, client: ClusterClient, watch: LeaseWatch) -> None:
-    """Notes whether the leader's lease still changes. What can't be read leaves what was known.
+    """Records whether the leader's lease still changes. If the lease cannot be read, the record stays.
 
-    A lease that was left behind counts as renewed until it has been seen unchanged for long enough, unless it is known
-    to be one that was left behind. A lease that we hold, so that no Kueue leads, is no Kueue's; where a Kueue is to
-    decide, a push worker gives it back.
+    An abandoned lease counts as renewed until it has been seen unchanged for long enough, unless it is known to be
+    abandoned. A lease that kueueweb holds, so that no Kueue leads, does not count as Kueue's; if a Kueue should decide,
+    a push worker releases it.
     """
     try:
         lease = client.get(LEASES, *kueues_lease(cluster))

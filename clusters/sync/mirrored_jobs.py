@@ -1,4 +1,4 @@
-"""Jobs of a cluster that another scheduler runs -> their rows, which only say what a workload runs."""
+"""Mirrors jobs of a cluster that another scheduler runs to rows, which only show the job of a workload."""
 
 from __future__ import annotations
 

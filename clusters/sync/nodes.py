@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class NodeSync:
     """Keeps the rows in step with the nodes of one cluster.
 
-    * failures: where to tell what the nodes are like; None where another scheduler looks after the workloads.
+    * failures: receives the states of the nodes; None if another scheduler manages the workloads.
     """
 
     def __init__(self, cluster: Cluster, failures: NodeFailures | None = None) -> None:

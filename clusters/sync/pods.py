@@ -149,8 +149,8 @@ class PodSync:
         self, cluster: Cluster, ownership: Ownership | None = None, failures: NodeFailures | None = None
     ) -> None:
         """
-        * ownership: whose pods are whose where another scheduler decides, which knows nothing of our labels.
-        * failures: where to tell which pods leave their nodes.
+        * ownership: the workload of each pod if another scheduler decides, which does not set our labels.
+        * failures: receives the pods that leave their nodes.
         """
         self._cluster = cluster
         self._failures = failures
@@ -241,7 +241,7 @@ class PodSync:
                 batch.left.add((left, pod.workload_uid))
 
     def _read(self, manifest: JsonObject, before: _Pod | None) -> _Pod:
-        """The state of a pod; the one from before if neither the pod has changed nor whose pods are whose."""
+        """The state of a pod; the earlier one if neither the pod nor the ownership of pods has changed."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
         if before is not None and self._ownership is None and version and self._versions.get(before.uid) == version:
             return before
@@ -380,7 +380,7 @@ class PodSync:
 
 
 def _init_done(manifest: JsonObject) -> bool:
-    """Whether all init containers succeeded, so that what only they held is free, as in HAMi."""
+    """Whether all init containers succeeded, so that devices that only they held are free, as in HAMi."""
     ends = [
         (entry.get("state") or {}).get("terminated") or {}
         for entry in (manifest.get("status") or {}).get("initContainerStatuses") or ()

@@ -10,7 +10,7 @@ from clusters.client import JsonObject, Listing, WatchEvent
 
 @dataclass(slots=True)
 class Present:
-    """Objects by key: the new or changed ones, and the deleted ones; `listed`: there are no others."""
+    """Objects by key: the new or changed ones, and the deleted ones. `listed`: these are all objects of the kind."""
 
     objects: dict[str, JsonObject] = field(default_factory=dict)
     gone: dict[str, JsonObject] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from scheduling.devices.claims.reading import as_v1
 
 
 class ReferenceSync:
-    """Keeps the rows of one such kind in step with the objects of one cluster."""
+    """Keeps the rows of one kind to which jobs or pods refer in step with the objects of one cluster."""
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class ReferenceSync:
 class DeviceObjectSync(ReferenceSync):
     """Keeps the rows of one kind of dynamic resource allocation in step with the cluster, all in the form of v1.
 
-    Of a claim only what it holds is kept, with the pods that it is for, and their workload if they are of one.
+    Of a claim, only its devices are kept, with the pods for which it is reserved and their workload, if they have one.
     """
 
     def _kept(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:

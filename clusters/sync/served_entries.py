@@ -32,8 +32,8 @@ def new_entry(cluster: Cluster, kind: str, key: str) -> ServedObject:
 
 
 def gone_keys(known: Mapping[str, ServedObject], found: Present, items: Sequence[Listing | WatchEvent]) -> set[str]:
-    """The keys of objects that were there and are not any more; with a list, also those that were gone before, as
-    their rows may have had to wait. What was made since the list is not in it."""
+    """The keys of objects that were deleted; with a list, also the ones deleted earlier, whose rows may have had to
+    wait. Objects created after the list are not among them."""
     gone = {key for key, obj in found.gone.items() if key in known and known[key].uid == obj["metadata"]["uid"]}
     if found.listed:
         listed_at = [item.resource_version for item in items if isinstance(item, Listing)][-1]

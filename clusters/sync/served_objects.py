@@ -1,4 +1,4 @@
-"""Kueue's configuration objects in a cluster where they are ours to serve -> their rows, and what is known of both."""
+"""Stores edits of Kueue's configuration objects in rows, in a cluster where kueueweb serves them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _MAX_PROBLEM = 1024
 
 
 class ServedObjectSync:
-    """Has the rows of one kind follow what others write in the cluster.
+    """Makes the rows of one kind follow edits of others in the cluster.
 
-    What we wrote ourselves comes back as what both sides say already, so nothing follows from it. The other
-    direction is the push's.
+    Our own writes come back equal to the row and change nothing. The push handles the other direction.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
@@ -80,7 +79,7 @@ class ServedObjectSync:
         rows: Mapping[str, Row],
         at: datetime,
     ) -> None:
-        """Update the rows from objects that were edited alone or last."""
+        """Update the rows from objects of which only the cluster's version was edited, or that was edited last."""
         submitted: dict[str, Submitted[KindSpec]] = {}
         deleted: list[str] = []
         for key in sorted(touched):
@@ -103,7 +102,7 @@ class ServedObjectSync:
     def _store(
         self, known: Mapping[str, ServedObject], submitted: Mapping[str, Submitted[KindSpec]], at: datetime
     ) -> None:
-        """Store the objects of one writer together, or, if one of them is refused, each on its own."""
+        """Store the objects of one writer together or, if one of them is refused, each on its own."""
         by_writer: dict[str, dict[str, Submitted[KindSpec]]] = {}
         for key, each in submitted.items():
             by_writer.setdefault(writer_of(known[key]), {})[key] = each

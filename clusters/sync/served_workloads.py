@@ -1,4 +1,5 @@
-"""Workload objects in a cluster where they are ours to serve -> our rows: made, held, released and ended there."""
+"""Stores changes of Workload objects in rows, in a cluster where kueueweb serves them: creations, holds, releases and
+ends."""
 
 from __future__ import annotations
 
@@ -38,11 +39,11 @@ _ANSWER: Final = ("state", "message", "requeueAfterSeconds", "podSetUpdates")
 
 
 class ServedWorkloadSync:
-    """Has rows of workloads follow what others write of them in the cluster.
+    """Makes rows of workloads follow edits of others in the cluster.
 
-    One that belongs to a job follows its job: of its object only whether it is active, and its priority, is another's
-    to change. One without a job is made, changed and deleted as any other object. The state of an admission check is
-    its controller's to write, in the status, and a decision there (`foreign_decisions`) is carried out.
+    A workload with a job follows its job: in its object, others may change only `active` and the priority. A workload
+    without a job is created, changed and deleted like any other object. The controller of an admission check writes its
+    state in the status, and a decision there (`foreign_decisions`) is carried out.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:

@@ -30,7 +30,7 @@ _BY_FRAMEWORK: Final = {
     kind.framework: kind for kind in JOB_KINDS.values() if isinstance(kind, ServingKind) and kind.groups_pods
 }
 _State = tuple[Any, ...]
-"""The parts of an object by which the pods of a set may have to change."""
+"""The parts of an object whose change may require changes of the set's pods."""
 
 
 class SetSync(SuspendableJobSync):

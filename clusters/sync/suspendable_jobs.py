@@ -59,8 +59,8 @@ _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job that is to be looked at again: its workload's name is not free yet, or an object that it names is not
-    there."""
+    """A job that needs another pass later: its workload's name is still taken, or an object that it names does not
+    exist yet."""
 
     job: JsonObject
     due: float
@@ -68,7 +68,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job that the controller looks at, with its rows; those of the job that it is a part of, if it is one."""
+    """A job for the controller's pass, with its rows, or with those of the job of which it is a part."""
 
     job: JsonObject
     row: Job | None
@@ -112,7 +112,7 @@ class SuspendableJobSync(JobSync):
         self._seconds = 0.0
 
     def tick(self, now: float) -> None:
-        """Looks again at jobs that wait for a workload to come or to go."""
+        """Repeat the pass over jobs that wait for the creation or deletion of a workload."""
         due = [each.job for each in self._waiting.values() if each.due <= now]
         if due:
             self._now = datetime.fromtimestamp(now, UTC)
@@ -136,7 +136,7 @@ class SuspendableJobSync(JobSync):
         self._waited.pop(uid, None)
 
     def _settle(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """Passes over these jobs until none changes a row any more; the first looks at jobs that have rows."""
+        """Run passes over these jobs until no row changes any more; return the first looks at jobs with rows."""
         known: list[Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
@@ -149,7 +149,7 @@ class SuspendableJobSync(JobSync):
         return known
 
     def _looks(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """The jobs of rows, and those that are to get one, with the rows of their workloads: in a few queries."""
+        """Return the jobs that have or need rows, with the rows of their workloads, in a few queries."""
         rows = self._rows(jobs)
         for job in jobs:
             self._waiting.pop(str(job["metadata"]["uid"]), None)
@@ -173,7 +173,7 @@ class SuspendableJobSync(JobSync):
         return looks
 
     def _parts(self, jobs: Iterable[JsonObject]) -> list[Look]:
-        """Jobs that run as a part of another one: they may run only while that one is admitted."""
+        """Return the jobs that are part of another job: they may run only while it is admitted."""
         wholes: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
         for job in jobs:
             kind = JOB_KINDS.get((controller_of(job) or {}).get("kind", ""))
@@ -198,7 +198,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
-        """The workloads of jobs; of those that have ended, such as have not."""
+        """The workloads of jobs; for ended jobs, only the unfinished ones."""
         jobs = {row.pk: row for row in rows}
         if not jobs:
             return {}
@@ -248,7 +248,7 @@ class SuspendableJobSync(JobSync):
         return again
 
     def _suspend(self, job: JsonObject, changes: Changes) -> None:
-        """Suspends a job of which no row tells the push: a part of another job, or one that gets no workload."""
+        """Suspend a job for which the push has no row: a part of another job, or a job that gets no workload."""
         wanted = changes.job
         if wanted is None or self._cluster.kueue_is_alive:
             return
@@ -262,7 +262,7 @@ class SuspendableJobSync(JobSync):
             self._note(job, error)
 
     def _store_news(self, news: _News) -> None:
-        """Stores what is the same for many jobs at once."""
+        """Store changes that are equal for many jobs at once."""
         for (reason, message), names in news.finished.items():
             record_finished(self._cluster, names, FinishedReason(reason), message, actor=_ACTOR, now=self._now)
         for pod_set, amounts in news.reclaimable.items():
@@ -313,7 +313,7 @@ class SuspendableJobSync(JobSync):
         self._waiting[uid] = _Waiting(job, self._seconds + seconds)
 
     def _tell(self, jobs: Sequence[Job]) -> None:
-        """Has the push start or stop these jobs, unless it is to tell of them already."""
+        """Have the push start or stop these jobs, unless that is requested already."""
         if not jobs:
             return
         with unnoticed_transaction():
@@ -345,7 +345,7 @@ class SuspendableJobSync(JobSync):
     def _make_together(self, passed: Sequence[tuple[Look, Changes]]) -> set[str]:
         """Make the first workloads of new jobs, those of a submitter in one transaction; return the jobs' uids.
 
-        If one of them cannot be made, none of its submitter's is: they are made one by one then, which tells why.
+        If one of them is refused, its submitter's are stored one by one, which shows the reason.
         """
         by_submitter: dict[str, dict[str, list[WorkloadSpec]]] = defaultdict(dict)
         for look, changes in passed:
@@ -387,7 +387,7 @@ class SuspendableJobSync(JobSync):
         return any_changed
 
     def _remove(self, rows: Sequence[Workload]) -> bool:
-        """Removes workloads; one with quota is stopped first, and then gone for its job."""
+        """Remove workloads; one with quota is stopped first, and its job no longer counts it."""
         left = [row for row in rows if row.deletion_requested_at is None]
         ended = [(row.namespace, row.name) for row in left if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())
@@ -430,7 +430,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
-        """The annotations by which the pass tells the workloads of one job apart."""
+        """The annotations by which the pass distinguishes the workloads of one job."""
         return _SLICE if is_elastic(job) else ()
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:

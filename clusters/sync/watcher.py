@@ -223,7 +223,7 @@ class Watcher:
         return forbidden or (error.not_found and kind in _OPTIONAL)
 
     def note_served(self, served: Iterable[Kind]) -> None:
-        """Record which optional kinds the cluster serves. Others are not requested, and their jobs say so."""
+        """Record which optional kinds the cluster serves. Other kinds are not watched, and their jobs report that."""
         now = frozenset(served)
         came = self._named(now - self._served)
         if came:
@@ -367,7 +367,7 @@ class Watcher:
 
 
 def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
-    """The optional kinds to follow; of those that a cluster may serve in several versions, the newest."""
+    """The optional kinds to follow, each in the newest version that the cluster serves."""
     devices = frozenset(kind for versions in DEVICE_KINDS for kind in versions)
     newest_devices = (next((kind for kind in versions if kind in served), None) for versions in DEVICE_KINDS)
     chosen = frozenset(kind for kind in newest_devices if kind is not None)
@@ -419,7 +419,7 @@ class _Reflectors:
             threading.Thread(target=_feed, args=(reflector, self._inbox), name=kind.plural, daemon=True).start()
 
     def follow_served(self, optional: Collection[Kind], every_seconds: float, stopped: threading.Event) -> None:
-        """Check from time to time which kinds are served, and follow those."""
+        """Check periodically which kinds are served, and watch them."""
         while not stopped.is_set():
             try:
                 served = _chosen(self._client.served(optional))

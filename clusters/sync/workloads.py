@@ -105,7 +105,7 @@ class WorkloadSync:
         )
 
     def _store(self, read: Sequence[tuple[JsonObject, MirroredWorkload]]) -> None:
-        """All at once, or, where the database refuses one of them, each on its own."""
+        """Store all workloads at once or, if the database refuses one of them, each on its own."""
         try:
             with transaction.atomic():
                 store_workloads(self._cluster, [workload for _, workload in read])

@@ -45,8 +45,8 @@ class Handover(Switch):
         return report
 
     def refusals(self) -> list[str]:
-        """Why it would be refused, of all that can be known without a write: jobs that a Kueue would not leave alone,
-        as their Workloads are now. Raises ClusterError."""
+        """Return the reasons to refuse the handover that are visible without a write: jobs that Kueue would change,
+        given their present Workloads. Raises ClusterError."""
         found = self._blocked()
         return found or objections(self._cluster, self._reader)
 
@@ -80,7 +80,7 @@ class Handover(Switch):
         return []
 
     def _write_and_let_go(self, until: float) -> None:
-        """Serve the rows until the cluster says what they say, and change the mode in that moment."""
+        """Serve the rows until the cluster's objects agree with them, and change the mode at that moment."""
         if not self._cluster.serves_kueue_objects:
             set_serves_kueue_objects(self._cluster, serves=True)
             self._cluster.refresh_from_db()

@@ -1,4 +1,4 @@
-"""Kueue's controller of jobs, run over copies of a cluster's objects: whether it would leave running jobs alone."""
+"""Runs Kueue's controller of jobs over copies of a cluster's objects, to see whether it would change running jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OURS: Final = "would wait at kueueweb's scheduling gate kueueweb.io/placement, 
 
 
 def objections(cluster: Cluster, client: ClusterClient) -> list[str]:
-    """A line for each admitted Workload whose job a Kueue would not leave as it is, with what it would do.
+    """Return a line for each admitted Workload whose job Kueue would change, with the change.
 
     Raises ClusterError.
     """
@@ -53,7 +53,7 @@ def _copies(client: ClusterClient) -> ObjectStore:
 
 
 def _jobs_of(workload: JsonObject, store: ObjectStore, context: JobContext) -> Iterator[ManagedJob]:
-    """The job, the pod or the group of pods that the Workload stands for."""
+    """The job, the pod or the group of pods to which the Workload belongs."""
     namespace = namespace_of(workload)
     groups = set()
     for reference in workload["metadata"].get("ownerReferences") or ():

@@ -1,4 +1,4 @@
-"""The report of a takeover or a handover: what is touched, and why it is refused."""
+"""The report of a takeover or a handover: the affected objects, and the reasons for a refusal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Report:
-    """One line for each object, by what happens to it."""
+    """One line for each object, grouped by its change."""
 
     lease: list[str] = field(default_factory=list)
     webhooks: list[str] = field(default_factory=list)

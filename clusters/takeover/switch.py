@@ -18,7 +18,7 @@ class Switch:
     * reader: the client for reads.
     * writer: the client for writes.
     * clock: the time in seconds since 1970.
-    * steady, sleep: a clock that never goes back, and a wait, both in seconds.
+    * steady, sleep: a monotonic clock, and a wait, both in seconds.
     """
 
     def __init__(

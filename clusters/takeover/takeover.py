@@ -1,4 +1,5 @@
-"""From a Kueue to us: its lease is ours, what it admitted is mirrored, its webhooks are off, and we decide.
+"""Takes a cluster over from Kueue: takes its lease, mirrors its admissions, removes its webhooks, and lets kueueweb
+decide.
 
 Each step may be repeated: a takeover that was interrupted is completed by the next one.
 """
@@ -43,7 +44,7 @@ class Takeover(Switch):
         return report
 
     def run(self, patience_seconds: float, *, take_lease: bool = False) -> Report:
-        """Take over. Waits for so many seconds until Kueue has let go of its lease; with `take_lease` it is taken, and
+        """Take over. Waits this many seconds for Kueue to release its lease; with `take_lease` the lease is taken, and
         Kueue's leader ends by its own rules. Raises Refused and ClusterError."""
         self._hold_lease(patience_seconds, take_lease=take_lease)
         if self._cluster.is_mirrored:

@@ -9,7 +9,7 @@ from clusters.jobs.registry import JOB_KINDS
 
 
 class Witness:
-    """Looks at the jobs that are named, and at the pods that run, when it is made. Raises ClusterError."""
+    """Reads the named jobs and the running pods when it is created. Raises ClusterError."""
 
     def __init__(self, client: ClusterClient, jobs: Collection[str]) -> None:
         self._client = client

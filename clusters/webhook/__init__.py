@@ -1,1 +1,1 @@
-"""The admission webhook: what is changed or refused before the cluster keeps it."""
+"""The admission webhook: changes and refuses objects before the cluster stores them."""

@@ -1,6 +1,6 @@
 """The rules of the webhook: Kueue's for jobs, HAMi's for pods with devices, and no start without an admission.
 
-The rules are those of the kinds of jobs (`clusters.jobs`), by which manifests are read and scenarios run too.
+The rules for jobs are in `clusters.jobs`, which also reads manifests and runs scenarios.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class Standing(Enum):
 
 
 class Surroundings(Protocol):
-    """The state of the cluster that the rules look up, beside the request."""
+    """The state of the cluster that the rules look up in addition to the request."""
 
     @property
     def trusted(self) -> frozenset[str]:
         """The names of the accounts by which we write to the cluster ourselves."""
 
     def observes_only(self) -> bool:
-        """Whether nothing in the cluster is ours to change."""
+        """Whether kueueweb must not change any object in the cluster."""
 
     def serves_kueue(self) -> bool:
-        """Whether Kueue's own objects are ours."""
+        """Whether kueueweb serves Kueue's objects."""
 
     def context(self) -> JobContext: ...
 
@@ -94,7 +94,7 @@ class Admission:
     def review(self, path: str, request: AdmissionRequest) -> Verdict:
         """The answer to a request under one of `PATHS`.
 
-        What we write ourselves is let in as it is: it follows from an admission.
+        Our own writes are allowed unchanged, because they follow from an admission.
         """
         rule = self._rules.get(path)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
@@ -134,7 +134,7 @@ class Admission:
             annotations.update(notes)
 
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """Kueue's validating webhook, and the namespace's policy for what breaks no rule of Kueue."""
+        """Apply Kueue's validating webhook, and then the namespace's policy."""
         job = copy.deepcopy(request.object)
         if request.operation == CREATE:
             errors = kind.check_create(job, context)
@@ -147,7 +147,8 @@ class Admission:
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
 
     def _complete_devices(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """HAMi's mutating webhook, for the pods that we place. HAMi's own is told to keep away from them."""
+        """Apply HAMi's mutating webhook to the pods that kueueweb places. A label keeps HAMi's own webhook away from
+        them."""
         pod = request.object
         if request.operation != CREATE or kind.stopping is not Stopping.DELETE or not _is_placed_by_us(pod):
             return ALLOWED
@@ -164,7 +165,7 @@ class Admission:
         return Verdict(json_patch(pod, completed), warnings=warnings)
 
     def _guard(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """A job that waits is started, and a pod's gates are removed, by its admission alone."""
+        """Refuse to start a waiting job or to remove a pod's gates unless it is admitted."""
         if request.operation != UPDATE:
             return ALLOWED
         if kind.stopping is Stopping.DELETE:
@@ -194,7 +195,7 @@ PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE
 
 
 def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:
-    """The errors of a note about another user than the one who queues the job, or that was changed since."""
+    """The errors of a note that names another user than the submitter, or that was changed since."""
     now, before = annotations_of(request.object), annotations_of(request.old)
     rule = "is written only by the admission webhook. Remove it"
     if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:

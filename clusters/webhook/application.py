@@ -30,7 +30,7 @@ _MAX_BODY_BYTES: Final = 7 * 1024 * 1024
 """Two objects of etcd's size limit, with room to spare."""
 _MAX_HELD_BYTES: Final = 128 * 1024 * 1024
 _MAX_HELD_BY_ADDRESS: Final = 32 * 1024 * 1024
-"""A cluster has more than one API server or few reviews of this size; a pod that pretends to be one holds no more."""
+"""Enough for several API servers with reviews of this size; a pod that pretends to be one cannot hold more memory."""
 _BYTES_PER_SECOND: Final = 4 * 1024 * 1024
 _THREADS: Final = 8
 ANSWER_SECONDS: Final = 4.0

@@ -1,4 +1,5 @@
-"""The webhook's certificates: an authority that the API server is told to trust, and what it signs (pure)."""
+"""The webhook's certificates: an authority that the API server is configured to trust, and the certificates that it
+signs (pure)."""
 
 from __future__ import annotations
 

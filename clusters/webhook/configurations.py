@@ -1,9 +1,9 @@
 """The webhook's configurations for the API server: which requests it sends, our address, and the failure policies
 (pure).
 
-Each rule has two webhooks. That of objects with a queue's name fails closed: while no webhook answers, such objects are
-neither made nor changed. That of all others fails open. Kueue's own objects fail open too, except for new flavors: a
-dry run of one is how Kueue's users ask whether its webhook answers.
+Each rule has two webhooks. The webhook of objects with a queue name fails closed: while no webhook answers, such
+objects cannot be created or changed. The webhook of all others fails open. Kueue's own objects fail open too, except
+for new flavors: a dry run of one is how Kueue's users ask whether its webhook answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME: Final = "admission.kueueweb.io"
 """The name of both configurations. Webhooks are called in the order of these names: this is before HAMi's."""
 TIMEOUT_SECONDS: Final = 5
 _NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
-"""Namespaces that no webhook may bring to a standstill."""
+"""Namespaces that no webhook may block."""
 _FLAVOR: Final = "ResourceFlavor"
 _POLICIES: Final = {"queued": ("Exists", "Fail"), "others": ("DoesNotExist", "Ignore")}
 

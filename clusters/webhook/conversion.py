@@ -1,6 +1,6 @@
 """Kueue's objects between v1beta1 and v1beta2, by the rules of Kueue's conversion webhook (pure).
 
-What only one version can say is left out in the other, as with Kueue.
+Fields that only one version has are dropped in the other, as in Kueue.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _renamed(found: JsonObject, before: str, after: str) -> JsonObject:
 
 
 def _with(found: JsonObject, **parts: JsonObject) -> JsonObject:
-    """The object with these parts, those left out that are empty and were not there."""
+    """Return the object with these parts, without parts that are empty and that it did not have."""
     return {**found, **{key: part for key, part in parts.items() if part or key in found}}
 
 

@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902): what the API server takes as the answer of a mutating webhook."""
+"""JSON Patch (RFC 6902), the form of a mutating webhook's answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clusters.jobs.framework.manifest import JsonObject
 
 
 def json_patch(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> list[JsonObject]:
-    """The operations that make the one object of the other. A list that differs is replaced whole."""
+    """Return the operations that turn one object into the other. A list that differs is replaced as a whole."""
     operations: list[JsonObject] = [{"op": "remove", "path": _at(path, key)} for key in before if key not in after]
     for key, value in after.items():
         place = _at(path, key)
@@ -28,7 +28,7 @@ def _at(path: str, key: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a value holds nothing: rules make the mappings that they look into."""
+    """Whether a value is empty: rules create the mappings that they look into."""
     if isinstance(value, Mapping):
         return all(_is_empty(item) for item in value.values())
     return value is None or value == []

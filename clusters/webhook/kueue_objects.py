@@ -1,4 +1,4 @@
-"""Kueue's own objects, where they are ours to serve: Kueue's rules for them, and the finalizer that holds some."""
+"""Kueue's own objects where kueueweb serves them: Kueue's rules, and the finalizer that some of them have."""
 
 from __future__ import annotations
 

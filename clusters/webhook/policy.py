@@ -21,7 +21,7 @@ from queues.services.pod_policy import check_jobs, check_priorities
 from scheduling.manifest import LocatedError
 
 _ADMINS: Final = "system:masters"
-"""Kubernetes' group of those who may do everything."""
+"""Kubernetes' group of users with all permissions."""
 _CONTROLLERS: Final = ("system:serviceaccount:kube-system:", "system:kube-controller-manager")
 _SERVER_FIELDS: Final = ("uid", "name", "generateName", "namespace", "labels", "annotations")
 
@@ -32,7 +32,7 @@ def person_of(request: AdmissionRequest) -> str:
 
 
 def policy_errors(cluster: Cluster, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-    """Return the errors of the policy for a job that is to be queued; for an edit, only the errors that it adds.
+    """Return the policy's errors for a job before it is queued; for an edit, only the errors that the edit adds.
 
     Raises LimitReached if the job would exceed a limit.
     """

@@ -75,7 +75,7 @@ def read_review(body: bytes) -> AdmissionRequest:
 
 
 def _read_object(request: Mapping[str, Any], key: str, namespace: str) -> JsonObject:
-    """An object of the review, empty where it has none; the namespace of a new one may be in the request alone."""
+    """An object of the review, empty if there is none; the namespace of a new object may be only in the request."""
     found = request.get(key)
     if found is None:
         return {}
@@ -89,7 +89,7 @@ def _read_object(request: Mapping[str, Any], key: str, namespace: str) -> JsonOb
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Allowed, with a JSON Patch perhaps; or refused, with a metav1.Status that says why."""
+    """The answer: allowed, perhaps with a JSON Patch, or refused, with a metav1.Status that gives the reason."""
 
     patch: Sequence[JsonObject] = ()
     status: JsonObject | None = None
@@ -104,7 +104,7 @@ ALLOWED: Final = Verdict()
 
 
 def refused(why: str) -> Verdict:
-    """Refused for what is about no field."""
+    """Refuse the request for a reason that concerns no single field."""
     return Verdict(status=_forbidden(why))
 
 

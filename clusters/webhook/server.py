@@ -68,9 +68,9 @@ class Registers(Protocol):
 
 
 class Registration:
-    """Keeps the webhook configurations of a cluster as they should be, unless nothing there is ours to write.
+    """Keeps the webhook configurations of a cluster up to date, unless kueueweb must not write there.
 
-    Where Kueue's objects are ours to serve, we also convert them between their versions, as Kueue's webhook would.
+    If kueueweb serves Kueue's objects, it also converts them between their versions, as Kueue's webhook does.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class Registration:
             self._convert(conversion(target))
 
     def _move(self, kind: Kind, name: str, target: Target) -> None:
-        """Take the address away that another manager gave, such as the Service of a file that was applied: with ours
-        beside it, the API server refuses the object."""
+        """Remove the address that another manager set, such as the Service of an applied manifest: the API server
+        refuses an object with both addresses."""
         there = self._client.get(kind, "", name)
         webhooks = (there or {}).get("webhooks") or []
         moved = [{**each, "clientConfig": target.moved(each.get("clientConfig") or {})} for each in webhooks]
@@ -193,7 +193,7 @@ class WebhookServer:
         return str(path)
 
     def refresh(self) -> None:
-        """Tells the cluster where we are, then serves the certificate that it can check by now. Raises ClusterError or
+        """Write our address to the cluster, then serve the certificate that it can now verify. Raises ClusterError or
         OSError."""
         now = self._current()
         trusted = b"" if self._callers is None else self._callers()

@@ -33,7 +33,7 @@ _CACHED_SECONDS: Final = 2.0
 class ClusterSurroundings:
     """The surroundings of the jobs of one cluster.
 
-    * trusted: the accounts by which we write to it.
+    * trusted: the accounts with which kueueweb writes to it.
     * cached_seconds: how old the cluster's settings and owners may be.
     """
 

@@ -57,7 +57,7 @@ class Applies(Protocol):
 
 
 class ApiServices:
-    """Keeps the APIServices, by which the cluster's API server passes requests on to us, as they should be."""
+    """Keeps the APIServices, with which the cluster's API server forwards requests to kueueweb, up to date."""
 
     def __init__(self, client: Applies, target: Target) -> None:
         self._client = client

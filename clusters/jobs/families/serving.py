@@ -1,4 +1,5 @@
-"""The kinds that serve: they have no end, and their pods wait at gates instead of them."""
+"""The kinds that serve, such as Deployment: they never finish, and their pods wait at scheduling gates instead of being
+suspended."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ class ServingKind(JobKind):
         return str((controller_of(pod) or {}).get("name", ""))
 
     def is_ours(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the controller looks after the object, one that is being deleted included."""
+        """Whether the controller manages the object, even while it is being deleted."""
         try:
             if managed_ancestor(job, context) is not None:
                 return False

@@ -83,7 +83,7 @@ class _Pass:
         return ancestor is not None and bool(queue_name_of(ancestor))
 
     def _suspend_child(self, ancestor: JsonObject) -> None:
-        """A job inside of a managed one runs only while that one is admitted."""
+        """Suspend a job inside a managed job unless the outer job is admitted."""
         job = self.job
         if job.outcome().finished or job.is_suspended():
             return
@@ -350,7 +350,7 @@ class _Pass:
 
 
 def runs_elsewhere(workload: JsonObject, context: JobContext) -> bool:
-    """Whether one of its admission checks says that another cluster runs the job (MultiKueue)."""
+    """Whether one of the workload's admission checks reports that another cluster runs the job (MultiKueue)."""
     for check in workload["status"].get("admissionChecks") or ():
         found = context.objects.get("AdmissionCheck", "", check["name"])
         if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:

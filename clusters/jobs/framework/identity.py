@@ -49,9 +49,9 @@ def maximum_execution_seconds_of(obj: Mapping[str, Any]) -> int | None:
 
 
 def managed_ancestor(job: JsonObject, context: JobContext) -> JsonObject | None:
-    """The topmost owner that is managed itself: the job runs when that one does.
+    """Return the topmost managed owner: the job runs when that owner does.
 
-    Raises JobError where an owner is missing, owners go round in a circle, or there are too many.
+    Raises JobError if an owner is missing, the owners form a circle, or there are too many.
     """
     seen: set[str] = set()
     here, found = job, None

@@ -93,7 +93,7 @@ class JobKind(ABC):
     """The restart policies that the API server accepts in the kind's templates, for kinds whose templates it
     validates."""
     spec_fields: ClassVar[frozenset[str]] = frozenset()
-    """All fields of the spec, where the API server knows them; others are mistakes. Empty: anything may be there."""
+    """All fields of the spec, if the API server rejects unknown ones. Empty: any field is allowed."""
     spec_integers: ClassVar[tuple[str, ...]] = ()
     """The fields of the spec that are whole numbers from 0."""
     pod_template_path: ClassVar[str | None] = None
@@ -237,7 +237,7 @@ class JobKind(ABC):
         return None
 
     def resize(self, job: JsonObject, sizes: JsonObject) -> None:  # noqa: B027 - of elastic kinds only
-        """Sets the pod counts of a running job to those of `sizes`, another version of it."""
+        """Set the pod counts of a running job to those of `sizes`, another version of the job."""
 
     # The status
 
@@ -305,7 +305,7 @@ class JobKind(ABC):
         return distinct([*check_changed_job(self, old, new, context), *again(new, context)])
 
     def check_own(self, job: JsonObject, context: JobContext) -> FieldErrors:
-        """The rules of this kind alone."""
+        """Return the violations of the rules that only this kind has."""
         return []
 
     def check_topology(self, job: JsonObject, context: JobContext) -> FieldErrors:

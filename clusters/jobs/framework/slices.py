@@ -83,8 +83,8 @@ def _is_smaller(wanted: dict[str, int], had: dict[str, int]) -> bool:
 
 
 def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> JsonObject | None:
-    """Choose among several slices: the one that waits to replace the one with quota, or else that one; the others are
-    finished.
+    """Choose among several slices: the replacement of the slice with quota, or else that slice, or else the latest;
+    finish the others.
     """
     replacements = _replacements(existing)
     holding, latest = None, None

@@ -71,7 +71,7 @@ def new_workload(
 
 
 def mark_with_uid(workload: JsonObject, owner: JsonObject) -> None:
-    """The label by which the workloads of a job are found."""
+    """The label that identifies the workloads of a job."""
     if is_label_value(uid_of(owner)):
         mapping_at(workload, "metadata", "labels")[keys.JOB_UID] = uid_of(owner)
 
@@ -145,10 +145,10 @@ def set_priority(workload: JsonObject, priority: Priority) -> bool:
 def update_priorities(
     workloads: Iterable[JsonObject], job: JsonObject, own_class: str | None, context: JobContext
 ) -> list[JsonObject]:
-    """Follows a changed label with all workloads of a job that may; returns those that changed.
+    """Apply a changed priority label to all workloads of a job that may change; return the changed ones.
 
-    A workload whose priority is that of its pods keeps it, and one that reserved quota without a class can't be given
-    one any more.
+    A workload keeps a priority that comes from its pods, and one that reserved quota without a class cannot get one any
+    more.
     """
     label = priority_class_of(job)
     following = [workload for workload in workloads if _follows_label(workload)]

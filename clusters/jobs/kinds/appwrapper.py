@@ -1,7 +1,7 @@
 """workload.codeflare.dev/v1beta2 AppWrapper: jobs and other objects that start together.
 
-What it wraps does not become a job of its own: the wrapper is the job, and its controller merges what was admitted into
-the templates.
+Wrapped objects are no jobs of their own: the wrapper is the job, and its controller merges the admission into the
+templates.
 """
 
 from __future__ import annotations

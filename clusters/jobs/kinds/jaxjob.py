@@ -4,7 +4,7 @@ from clusters.jobs.families.kubeflow import ReplicaSpecsJob
 
 
 class JAXJob(ReplicaSpecsJob):
-    """Workers alone; Kueue refuses prebuilt workloads for them."""
+    """It has workers only; Kueue refuses prebuilt workloads for it."""
 
     kind = "JAXJob"
     plural = "jaxjobs"

@@ -1,4 +1,4 @@
-"""batch/v1 Job, those of a CronJob included."""
+"""batch/v1 Job, including the Jobs of a CronJob."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def group_name_of(pod: JsonObject) -> str:
 
 
 def role_of(pod: JsonObject) -> str:
-    """The role in the pod's annotation, else the one that follows from its spec."""
+    """The role in the pod's annotation, or else the hash of its spec."""
     annotations = annotations_of(pod)
     return annotations[keys.ROLE_HASH] if keys.ROLE_HASH in annotations else role_hash(pod.get("spec") or {})
 
@@ -221,7 +221,7 @@ def _check_group(pod: JsonObject) -> FieldErrors:
 
 
 def is_unretriable(pod: JsonObject) -> bool:
-    """Whether the pod's group is not to be completed again once it has failed."""
+    """Whether the pod's annotation forbids to replace a failed pod of its group."""
     return annotations_of(pod).get(keys.RETRIABLE_IN_GROUP) == "false"
 
 

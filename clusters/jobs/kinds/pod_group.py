@@ -59,7 +59,7 @@ def group_workload(name: str, owner: JsonObject, pod_sets: Sequence[JsonObject])
 
 
 class PodGroup(ManagedJob):
-    """The pods of one group name; the first of them speaks for all."""
+    """The pods with one group name; fields of the whole group are read from the first pod."""
 
     is_top_level = True
     starts_in_this_cluster_only = True
@@ -345,7 +345,7 @@ def _oldest_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def _latest_first(pods: Iterable[JsonObject], now: str) -> list[JsonObject]:
-    """Pods that ended: those first that did so last."""
+    """The pods that ended, the latest first."""
     by_age = sorted(pods, key=_created_at)
     by_end = sorted(by_age, key=lambda pod: _ended_at(pod, now), reverse=True)
     return sorted(by_end, key=lambda pod: not _has_finalizer(pod))

@@ -1,7 +1,7 @@
-"""Runs one Volcano Job: takes in what happens to it, and handles one request after another until none is left (pure).
+"""Runs one Volcano Job: receives its events, and handles one request after another until none is left (pure).
 
-The caller says how pods are made and deleted. A cluster's pods change later, and then the caller reports the change;
-a caller whose pods change at once reports it from inside of the call.
+The caller creates and deletes the pods. A cluster's pods change later, and then the caller reports the change; a caller
+whose pods change at once reports it from inside of the call.
 """
 
 from __future__ import annotations
@@ -186,5 +186,5 @@ class JobController:
 
 
 def started(controller: JobController, pods: Iterable[JobPod]) -> None:
-    """Take over a job that has pods already, without an event for any of them."""
+    """Take over a job that already has pods, without an event for any of them."""
     controller.pods = {pod.name: pod for pod in pods}

@@ -1,7 +1,7 @@
-"""The life of a Volcano Job: what one request does with a job and its pods (pure).
+"""The life of a Volcano Job: the effect of one request on a job and its pods (pure).
 
-The rules are those of Volcano's job controller: policies turn an event into an action, and the phase of the job says
-what the action does. The caller holds the pods and carries out a `Step`.
+The rules are those of Volcano's job controller: policies turn an event into an action, whose effect depends on the
+job's phase. The caller holds the pods and carries out a `Step`.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ class _Execution:
         return Step(update(counted), self.action, tuple(create), tuple(sorted(delete)), makes_pod_group=True)
 
     def _may_start(self, task: TaskSpec) -> bool:
-        """Whether the tasks that this one depends on have started: one of them where any is enough, else all."""
+        """Whether the tasks on which this task depends have started: one of them if any is enough, otherwise all."""
         started = [self._has_started(name) for name in task.depends_on]
         return any(started) if task.any_of and len(started) > 1 else all(started)
 

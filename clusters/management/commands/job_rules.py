@@ -82,7 +82,7 @@ _RULES: Final[Mapping[str, Callable[[], _Rules]]] = {
         ("get", "list", "create", "delete"), ((kind.group, kind.plural) for kind in _KINDS if kind.multikueue)
     ),
 }
-"""The rules between two comments, by the name in the first of them."""
+"""The rules between two comments, by the name in the first comment."""
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,1 +1,1 @@
-"""Objects of other schedulers as objects of ours, each with a report of the fields that change or are lost."""
+"""Translates objects of other schedulers into ours, each with a report of the fields that change or are lost."""

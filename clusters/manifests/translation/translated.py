@@ -1,4 +1,4 @@
-"""The result of a translation: our manifests, and what became of each field (pure)."""
+"""The result of a translation: our manifests, and the fate of each field (pure)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_NOTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A field of the source, and what became of it."""
+    """A field of the source, and whether it was kept, changed, lost or refused."""
 
     path: str
     text: str
@@ -91,7 +91,7 @@ class Translation:
         self.refuse(path, text, "must be an integer: Kubernetes does not divide extended resources", remedy)
 
     def annotated(self, manifest: JsonObject) -> JsonObject:
-        """Return a manifest with the annotation that tells where it comes from."""
+        """Return a manifest with the annotation that names its source."""
         metadata = dict(manifest.get("metadata") or {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), TRANSLATED: self.note()}
         return {**manifest, "metadata": metadata}

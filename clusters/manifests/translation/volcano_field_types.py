@@ -56,7 +56,7 @@ def pod_group_type_mistakes(group: Mapping[str, Any]) -> list[Refusal]:
 
 
 def can_join_a_group(pod: Mapping[str, Any]) -> bool:
-    """Return whether a pod has the fields that a group sets; the reader of pods says what is wrong with another one."""
+    """Return whether a pod has the fields that a group sets. If not, the reader of pods reports the mistake."""
     report = ValidationReport()
     reader = FieldReader(report, "", pod)
     metadata = reader.required_fields("metadata")

@@ -298,7 +298,7 @@ class _Job:
     # Restarts
 
     def _child_spec(self, task: TaskSpec, policies: list[Policy], path: str) -> JsonObject:
-        """The spec of a Job of one task: how many pods, and what a failed pod comes to."""
+        """The spec of a Job with one task: the number of pods, and the effect of a failed pod."""
         spec: JsonObject = {"parallelism": task.replicas, "completions": task.replicas, "completionMode": "Indexed"}
         failed = _action_on(policies, JobEvent.POD_FAILED)
         in_place = (task.template.get("spec") or {}).get("restartPolicy") == "OnFailure"
@@ -428,7 +428,7 @@ def _action_on(policies: Iterable[Policy], event: JobEvent) -> JobAction | None:
 
 
 def _kept_policy(policy: Policy) -> str:
-    """Return how a policy is said here; "" where it is lost."""
+    """Return our form of a policy; "" if it is lost."""
     if policy.timeout_seconds:
         return ""
     if policy.exit_code is not None:

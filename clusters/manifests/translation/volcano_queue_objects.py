@@ -1,8 +1,8 @@
 """Queues of Volcano (scheduling.volcano.sh) as ClusterQueues and Cohorts (pure).
 
-A queue with children is a Cohort, any other one a ClusterQueue. All are below the Cohort `root`, which divides what the
-nodes have by the sharing policy that is Volcano's plugin: `capacity` where a queue says what it deserves, else
-`proportion`. docs/scheduling.md says which field of ours carries which claim.
+A queue with children is a Cohort, any other one a ClusterQueue. All are below the Cohort `root`, which divides the
+capacity of the nodes by the sharing policy of Volcano's plugin: `capacity` if a queue states its deserved amount,
+otherwise `proportion`. docs/scheduling.md lists our field for each claim.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def _parent(queue: Mapping[str, Any]) -> str:
 
 
 class _Tree:
-    """The queues of a request by their parents. A quota of Volcano's contains those of the queues below; ours does not,
-    so that a Cohort gets what is beyond them."""
+    """The queues of a request by their parents. In Volcano, a quota includes those of the queues below; ours does not,
+    so a Cohort gets only the excess."""
 
     def __init__(self, queues: Sequence[Mapping[str, Any]], policy: str) -> None:
         self.policy = policy
@@ -131,12 +131,12 @@ class _Tree:
         return name != ROOT and name not in self._reached
 
     def own(self, name: str, claim: str) -> Amounts:
-        """Return the part of a queue's claim beyond those of the queues below it."""
+        """Return the part of a queue's claim that exceeds the claims of the queues below it."""
         below = self.below(name, claim)
         return {key: max(0, amount - below.get(key, 0)) for key, amount in self._claims[name][claim].items()}
 
     def whole(self, name: str, claim: str) -> Amounts:
-        """Return the claim of a queue and of those below it together."""
+        """Return the claim of a queue together with the queues below it."""
         below, claimed = self.below(name, claim), self._claims[name][claim]
         return {key: max(claimed.get(key, 0), below.get(key, 0)) for key in {**claimed, **below}}
 
@@ -178,7 +178,7 @@ def _flavor(name: str) -> JsonObject:
 
 
 def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts) -> JsonObject:
-    """The Cohort that divides what nodes have, less what its queues have as quota of their own."""
+    """The Cohort that divides the capacity of the nodes, less its queues' own quotas."""
     cells = [
         {"flavor": flavor, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
         for name in resources

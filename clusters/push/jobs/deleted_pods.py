@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def release_deleted_pods(cluster: Cluster, client: ClusterClient, pods: Iterable[tuple[str, str]]) -> None:
-    """Let go these pods, by namespace and name, if they are still being deleted and have no row.
+    """Remove Kueue's finalizer from these pods (namespace, name) if they are still being deleted and have no row.
 
     Raises ClusterUnreachable. The watcher asks again with its next list for a pod that the cluster refused to change.
     """

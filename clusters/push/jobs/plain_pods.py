@@ -32,7 +32,7 @@ from scheduling.model.times import rfc3339
 
 
 class PlainPods:
-    """The pods of one cluster that are workloads, alone or in groups, and those of sets."""
+    """The pods of one cluster that form workloads, singly or in groups, and the pods of sets."""
 
     def __init__(self, cluster: Cluster, objects: PushedObjects, flavors: Mapping[str, FlavorNodes]) -> None:
         self._cluster = cluster
@@ -68,7 +68,7 @@ class PlainPods:
                 self._objects.apply(source, started.get(source.name, pod))
 
     def _pod_of(self, source: JobSource, row: Workload) -> JsonObject | None:
-        """The pod in the cluster, or one of ours that is to be made: it waits at its gate, and stays there if another
+        """The pod in the cluster, or the pod to create: it waits at its scheduling gate, and stays gated if another
         cluster runs it."""
         there = self._objects.there(source)
         if there is None and runs(row) and not (source.found_in_cluster or source.ended):
@@ -76,7 +76,7 @@ class PlainPods:
         return there
 
     def carry_out_set(self, source: JobSource, there: JsonObject, row: Workload, places: Places) -> None:
-        """Mark, start, stop, or let go the pods that a StatefulSet or LeaderWorkerSet has for a workload.
+        """Mark, start, stop or release the pods that a StatefulSet or LeaderWorkerSet has for a workload.
 
         Nothing is written to the set itself: with a changed template its pods would be replaced. Raises CannotStart,
         and JobError where an object that the workload refers to is missing.

@@ -1,7 +1,7 @@
-"""Carries out what the controller's pass makes of jobs that can be suspended: they start, stop and change their size.
+"""Writes the changes of the controller's pass to jobs that can be suspended: starts, stops and new sizes.
 
-The pass decides; each of its writes is one change of the job as it was read. A job that changed meanwhile is read, and
-looked at, again.
+The pass decides; each of its writes is one change of the job as it was read. If a job changed meanwhile, it is read
+again and gets another pass.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MAX_PASSES: Final = 8
 
 
 class NotYet(Exception):
-    """The cluster has to do something first: the workload is told of in a later sweep."""
+    """The cluster must act first: the workload is pushed in a later sweep."""
 
 
 class SuspendableJobs:
@@ -142,9 +142,10 @@ class SuspendableJobs:
         self._objects.apply(source, new_object(source, workload))
 
     def _write(self, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
-        """The job with one write of the pass, or, where it has changed meanwhile, as it is by now; None once gone.
+        """Write one change of the pass; return the job, or its present state if it changed meanwhile, or None if it is
+        gone.
 
-        A job is suspended before its templates change: those of a job that runs can't.
+        A job is suspended before its templates change, because templates of a running job are immutable.
         """
         try:
             if kind.is_suspended(wanted) and not kind.is_suspended(there):

@@ -1,4 +1,4 @@
-"""Rows -> Kueue's configuration objects in a cluster where they are ours to serve: what they say, and their status."""
+"""Writes rows to Kueue's configuration objects, with their status, in a cluster where kueueweb serves them."""
 
 from __future__ import annotations
 

@@ -55,10 +55,11 @@ _STATUS_FIELD: Final = re.compile(r"\bstatus\.([A-Za-z]+)")
 
 
 def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, status: Status) -> bool:
-    """Write the status if it differs from the one that is known, and note in `entry` that it is there.
+    """Write the status if it differs from the last known one, and record it in `entry`. Returns whether there was
+    anything to write.
 
-    Returns whether there was anything to write. Raises ClusterError: a `conflict` where the object is not as it was
-    seen last, so that an edit, a deletion or a check's answer that came meanwhile is read before we write.
+    Raises ClusterError, as a `conflict` if the object has changed since it was read, so that an edit, a deletion or a
+    check's answer in between is read first.
     """
     if entry.kind == "AdmissionCheck" and not status:
         return False  # another controller reports whether it is active
@@ -162,8 +163,7 @@ def _exceeds(there: Any, wanted: Any) -> bool:
 
 
 def _same(there: Any, wanted: Any) -> bool:
-    """Whether a field says what we want it to, in whatever order its named entries are, and whatever else is beside
-    our conditions."""
+    """Whether a field has the wanted value. The order of named entries and conditions of others do not count."""
     if _empty(there) and _empty(wanted):
         return True
     found, value = _by_name(_ours(there)), _by_name(wanted)

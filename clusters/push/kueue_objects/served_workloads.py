@@ -1,4 +1,4 @@
-"""Rows of workloads -> Workload objects in a cluster where they are ours to serve, with their status."""
+"""Writes rows of workloads to Workload objects, with their status, in a cluster where kueueweb serves them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _ORPHANS: Final = """
 
 
 class ServedWorkloads:
-    """One sweep over the workloads that have changed since they were told."""
+    """One sweep over the workloads that have changed since their objects were written."""
 
     def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind, clock: Callable[[], float]) -> None:
         self._cluster = cluster

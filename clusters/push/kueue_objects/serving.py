@@ -1,4 +1,4 @@
-"""Which of Kueue's kinds a cluster serves, and one sweep over all of them."""
+"""Finds Kueue's kinds that a cluster serves, and sweeps over all of them."""
 
 from __future__ import annotations
 
