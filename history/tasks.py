@@ -1,4 +1,5 @@
-"""The Celery doors. Each may be started twice, late or not at all: then there is a gap, or the next makes up."""
+"""The Celery tasks of history. Each may be started twice, late or not at all: then there is a gap, or the next run
+makes up for it."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -17,11 +18,11 @@ def sample_history() -> None:
 
 @shared_task(name="history.tasks.roll_up_history")
 def roll_up() -> None:
-    """Coarser steps of what was sampled, and an end to what is old."""
+    """Roll samples up to coarser steps, and delete old ones."""
     roll_up_history(timezone.now())
 
 
 @shared_task(name="history.tasks.prune_history")
 def prune() -> None:
-    """An end to records beyond their retention."""
+    """Delete records beyond their retention."""
     prune_history(timezone.now())

@@ -1,1 +1,1 @@
-"""Tells users what they asked to be told: in the page, by webhook and by mail."""
+"""Notifies users of the events that their rules name: in the page, by webhook and by mail."""

@@ -1,4 +1,5 @@
-"""The Celery doors. Each may be started twice, late or not at all: what was told is in the rows."""
+"""The Celery tasks of notifications. Each may be started twice, late or not at all: the rows hold what has been
+reported."""
 
 from datetime import timedelta
 

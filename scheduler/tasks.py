@@ -115,7 +115,7 @@ def run_cycles(cluster: str | None = None) -> None:
 
 
 def _named(name: str | None) -> list[Cluster]:
-    """List the clusters that this process leads, or the named one of them."""
+    """List the clusters that this process leads, or only the named one."""
     own = leadership.cluster
     return [
         found

@@ -1,4 +1,4 @@
-"""The Celery doors of the studio: housekeeping only. Questions are tried by `manage.py studio`."""
+"""The Celery tasks of the studio: housekeeping only. Questions are tried by `manage.py studio`."""
 
 from datetime import timedelta
 from typing import Final

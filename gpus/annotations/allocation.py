@@ -148,7 +148,7 @@ def _are_profiles(vendors: Iterable[DeviceVendor]) -> bool:
 
 
 def _slots(vendor: DeviceVendor, slices: int) -> int:
-    """How many slots of its device an allocated entry takes; `slices` are those assigned to its container."""
+    """How many slots of its device an allocated entry takes; `slices` are the ones assigned to its container."""
     return max(slices, 1) if vendor.rules.hardware_profiles else 1
 
 

@@ -60,9 +60,9 @@ def pod_annotations(
 
 
 def pinned_devices(pod: PodPlacement, vendors: Iterable[DeviceVendor]) -> dict[str, str]:
-    """The annotations that leave HAMi's scheduler these devices alone: their UUIDs, by the vendor's key for users.
+    """The annotations that restrict HAMi's scheduler to these devices: their UUIDs, under the vendor's key for users.
 
-    A vendor for whose devices HAMi looks at no UUID is not among them.
+    A vendor whose devices HAMi does not select by UUID gets none.
     """
     found: dict[str, str] = {}
     for vendor in vendors:

@@ -1,7 +1,7 @@
 """Enflame's DRS slices: the devices of a node with their numbers of slices, and the profiles that they may be cut into.
 
 `{"devices": [{"index": "0", "minor": "0", "capacity": 6}], "profiles": {"1g.6gb": "0", "3g.20gb": "1"}}`: the name of a
-profile says its slices and its memory in GiB, its value is the identifier that the device plugin knows it by.
+profile contains its slices and its memory in GiB, and its value is the device plugin's identifier.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def assigned_slices(text: str) -> dict[str, int]:
 
 
 def profile_id(device: Device, name: str) -> str:
-    """The identifier by which the device plugin knows a profile."""
+    """The device plugin's identifier of a profile."""
     return device.attributes.get(_PROFILE_ID + name, "")
 
 

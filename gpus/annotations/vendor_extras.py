@@ -28,7 +28,7 @@ EXTRAS = (
     "BAIDU_COM_DEVICE_IDX", "AWS_NEURON_IDS", "NEURON_ALLOCATED", "NEURON_RESOURCE_TYPE",
     "aws.amazon.com/predicate-node",
 )  # fmt: skip
-"""Every key written here, except those that contain the vendor's model, and those for older plugins."""
+"""The keys written here, except the ones that contain the vendor's model and the ones for older plugins."""
 
 _NANOSECONDS = 10**9
 

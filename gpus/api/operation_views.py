@@ -34,7 +34,7 @@ class CloseSerializer(Shape):
     draining = TrueOrFalse(required=False, help_text="Draining also cordons; uncordoning ends it.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Something must be given, and not both at once what cannot be."""
+        """Require at least one of the fields, and reject contradictory ones."""
         if not attrs:
             raise serializers.ValidationError("Give cordoned or draining.")
         if attrs.get("draining") and attrs.get("cordoned") is False:
@@ -145,7 +145,7 @@ class DriftView(ClusterView):
 
 
 def _drift_json(drift: Drift, cluster: str, namespaces: Mapping[int, Names]) -> dict[str, Any]:
-    """Without its holders, and what names them, where it is of namespaces that the user may not see."""
+    """Remove holders of namespaces that the user may not see, and the texts that name them."""
     visible = namespaces[drift.cluster_id]
     shown = visible is None or drift.namespaces <= set(visible)
     return {

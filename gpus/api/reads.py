@@ -1,4 +1,4 @@
-"""Reads of gpus for its API that are not trivial: drift, and what is really used."""
+"""The reads of the API of gpus that need more than one table: drift, and measured use."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Where what the cluster says and what we decided part ways.
+    """A difference between the cluster's report and the decided state.
 
     `kind`: `unknown-device` (a slice names a device that its node does not list), `malformed` (an annotation that
     cannot be read: it counts as the whole device), `misplaced` (a pod of ours is on another node than was decided),
-    `other-device` (a pod of ours is on its node, but its annotations name other devices than were decided),
-    `leftover` (a pod lives on after its workload let go of what it held),
-    `overcommitted` (more is held than the device has), `missing-device` (slices of a device that its node lists no
-    more), `unhealthy-device` (a device that fell ill under its tenants), `inconsistent` (the auditor found rows, pods
-    or what the cluster was told that do not agree).
+    `other-device` (a pod of ours is on its node, but its annotations name other devices than were decided), `leftover`
+    (a pod still runs although its workload has released its devices), `overcommitted` (more is held than the device
+    has), `missing-device` (slices of a device that its node no longer lists), `unhealthy-device` (a device that became
+    unhealthy while in use), `inconsistent` (the auditor found rows, pods or pushed decisions that contradict each
+    other).
     """
 
     cluster_id: int
@@ -84,7 +84,7 @@ WHERE workload.status = 'Finished' OR workload.quota_reserved_at IS NULL
 
 
 def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
-    """Pods of ours that hold what no reservation stands for any more."""
+    """Our pods that hold devices or amounts without a reservation."""
     ours = RawSQL(_PODS_OF_OURS, [])  # noqa: S611 - a constant
     rows = found.filter(pod_uid__in=ours).select_related("node")
     for allocation in rows.order_by("node__name", "device_uuid"):
@@ -183,7 +183,7 @@ def _over(device: Device) -> str:
 
 
 def latest_samples(clusters: Collection[int], now: datetime) -> QuerySet[DeviceSample]:
-    """The last sample of each device that still says something of now; devices without one are absent."""
+    """The last sample of each device, if it is recent; other devices are absent."""
     recent = DeviceSample.objects.filter(
         device__node__cluster_id__in=clusters, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
     )

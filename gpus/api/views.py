@@ -1,5 +1,5 @@
-"""Nodes, devices and slices over REST. Every user sees every device; only whose slices they are is for those who
-may."""
+"""Nodes, devices and slices over REST. Every user sees every device; the holders of slices are shown only to users with
+permission."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ class DeviceAllocationFilter(filters.FilterSet):  # type: ignore[misc]  # the li
 
 
 class NodeKindView(ClusterView):
-    """A view of nodes; what else is known of them than their rows is added by who knows it."""
+    """A view of nodes. A subclass adds data beyond their rows."""
 
     def render(self, rows: list[Node]) -> list[dict[str, Any]]:
         """Rows as JSON."""

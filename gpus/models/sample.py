@@ -6,7 +6,7 @@ from foundation.time_series import Resolution
 
 
 class Sample(models.Model):
-    """One moment, or the mean and the peak of a longer while. What was not reported is NULL, never 0."""
+    """One moment, or the mean and the peak of a longer period. A value that was not reported is NULL, never 0."""
 
     resolution = models.PositiveSmallIntegerField(choices=Resolution.choices, default=Resolution.RAW)
     at = models.DateTimeField(help_text="The start of the while that it stands for.")

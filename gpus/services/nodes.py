@@ -84,8 +84,8 @@ Usage = Mapping[str, Mapping[str, int]]
 
 
 def sync_foreign_usage(cluster_id: int, usage: Usage, unplaced: Usage) -> bool:
-    """Set what pods without a place of ours request of each node, and which part of it pods of our workloads request;
-    nodes left out have none."""
+    """Set the amounts that pods without a place of ours request of each node, and the part of them that pods of our
+    workloads request; omitted nodes have none."""
     changed = False
     with hardware_transaction(cluster_id):
         locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")

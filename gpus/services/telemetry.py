@@ -1,4 +1,4 @@
-"""Samples of what devices and containers use: stored as scraped, rolled up and dropped as they age."""
+"""Samples of the use by devices and containers: stored as scraped, rolled up and deleted as they age."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpus.models import ContainerSample, Device, DeviceSample
 _MIB: Final = 2**20
 _MAX_NAME: Final = 253
 _NOT_SUPPORTED: Final = 2.0**62
-"""DCGM reports numbers of at least this size for what a device cannot measure."""
+"""DCGM reports numbers of at least this size for values that a device cannot measure."""
 _MOST: Final[Mapping[str, float]] = {"temperature_celsius": 1e3, "power_watts": 1e6}
 """No device is so warm or draws so much: DCGM's numbers for "not measured" are smaller for some types (2^31, 2^47)."""
 _WITH_PEAK: Final = ("memory_used_mib", "utilization_percent")
@@ -178,5 +178,5 @@ _SERIES: Final = (
 
 
 def roll_up_telemetry(now: datetime) -> None:
-    """Roll whole steps up to means and peaks in the next resolution, then delete what is older than its retention."""
+    """Roll whole steps up to means and peaks in the next resolution, then delete samples beyond their retention."""
     roll_up(_SERIES, RETENTION, now)

@@ -1,4 +1,4 @@
-"""Reports over REST: as JSON, or as CSV to take along."""
+"""Reports over REST, as JSON or CSV."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Time series over REST, bounded, and of what the user may see."""
+"""Time series over REST, bounded, and limited to objects that the user may see."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -141,7 +141,7 @@ class HistoryView(ClusterView):
         return [*selections, *([Selection(Scope.NAMESPACE, sorted(mine), own, together=True)] if own else [])]
 
     def _seen(self, scope: Scope, names: list[str]) -> Collection[str] | None:
-        """Return the names that the user may see, of those given or of all; None means all."""
+        """Return the names that the user may see, among the given names or among all; None means all."""
         visible = self._visible(scope, names)
         if visible is None:
             return names or None

@@ -123,10 +123,10 @@ class CountSample(Sample):
 
 
 class DeviceSample(Sample):
-    """Slices of devices that are held, and what their containers really use; capacity beside it for the cluster.
+    """Held slices of devices, and the measured use of their containers; for the cluster, also the capacity.
 
-    A slice counts as so many devices as the larger of its shares of memory and of cores. What no monitor measured is
-    null or, for devices, `devices_unmeasured`; never 0.
+    A slice counts as the larger of its shares of memory and cores. A value without a measurement is null or, for
+    devices, `devices_unmeasured`, never 0.
     """
 
     devices_held = models.FloatField()

@@ -4,9 +4,9 @@ from django.db import models
 
 
 class UsageRecord(models.Model):
-    """A while in which a workload held the same quota and devices. An elastic job that is resized begins another.
+    """A period in which a workload held the same quota and devices.
 
-    Names are copied in, so that it outlives what it speaks of.
+    A new size of an elastic job begins another period. Names are copied, so the record outlives its objects.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")

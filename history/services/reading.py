@@ -35,7 +35,7 @@ _PEAKS: Final = frozenset({"pending_peak", "used_peak"})
 
 
 class TooFine(ValueError):
-    """A step that is finer than what is still kept. `smallest` is the finest that there is."""
+    """A step that is finer than the stored samples. `smallest` is the finest possible one."""
 
     def __init__(self, smallest: int) -> None:
         super().__init__(f"values of that age are kept in steps of {smallest} s")
@@ -48,7 +48,7 @@ class TooMany(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From when to when, in which steps; both ends lie on the grid."""
+    """The period and its step; both ends are multiples of the step."""
 
     since: datetime
     until: datetime
@@ -184,7 +184,8 @@ class Reader:
         return sorted(found, key=lambda line: (METRICS.index(line.metric), line.name, line.flavor, line.resource))
 
     def _parts(self) -> Iterator[tuple[Resolution, datetime, datetime]]:
-        """Where which resolution is read: the coarsest that the step allows as far as it goes, then finer ones."""
+        """The resolution for each part of the period: the coarsest that the step allows as far as it reaches, then
+        finer ones."""
         usable = [resolution for resolution in Resolution if self.window.step % resolution == 0]
         with connection.cursor() as cursor:
             cursor.execute(_NEWEST, [[int(resolution) for resolution in usable], self.cluster_id])
@@ -237,7 +238,7 @@ class Reader:
         return rows
 
     def _looked(self, selection: Selection) -> _Looked:
-        """name -> step -> how many samples were taken: what tells a gap from a zero."""
+        """name -> step -> number of samples, which distinguishes a gap from a zero."""
         if selection.together or selection.scope is Scope.USER:
             whole = Selection(Scope.CLUSTER, None, ())
             steps = {row.at: row.samples for row in self._rows(WorkloadSample, whole, ())}

@@ -39,7 +39,7 @@ def _series() -> list[Series]:
 
 
 def roll_up_history(now: datetime) -> None:
-    """Whole steps into the next resolution, then drop what is older than its retention."""
+    """Roll whole steps up into the next resolution, then delete samples beyond their retention."""
     roll_up(_series(), RETENTION, now)
 
 

@@ -1,4 +1,4 @@
-"""`notifications/` and `notification-rules/`: what each user chose for themselves, and was told."""
+"""`notifications/` and `notification-rules/`: the rules of each user, and the notifications that they caused."""
 
 import re
 from typing import Any, Final

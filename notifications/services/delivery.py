@@ -1,4 +1,4 @@
-"""Sends what is on its way, by webhook and by mail."""
+"""Sends due deliveries by webhook and mail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scheduling.model.times import rfc3339
 MAX_ATTEMPTS: Final = 6
 MAX_AT_ONCE: Final = 50
 MAX_OF_ONE_USER: Final = 10
-"""The deliveries to one user in a pass, so that no user waits for all those of another."""
+"""The deliveries to one user in a pass, so that no user waits for all deliveries of another."""
 _PATIENCE_SECONDS: Final = 2.0
 """The time after which a user's further deliveries wait for the next pass."""
 _TIMEOUT_SECONDS: Final = 5.0
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
-    """Send what is due; returns how much was sent. One process does it at a time.
+    """Send due deliveries; return their number. One process does it at a time.
 
     What is known not to have arrived is tried again, with longer pauses. Receivers that users have named may be as
     slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of each.

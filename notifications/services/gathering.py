@@ -1,4 +1,4 @@
-"""Finds what users want to be told, and writes it down once."""
+"""Finds the events that users' rules name, and records each once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from notifications.models import Channel, Delivery, Event, Notification, Notific
 from notifications.services.occurrences import HAPPENS, HOLDS, Look, Occurrence
 
 _OVERLAP: Final = timedelta(minutes=2)
-"""A transaction may be seen later than its times say. What is seen twice has the same key."""
+"""A transaction may become visible later than its times. An event that is seen twice has the same key."""
 _MAX_BACK: Final = timedelta(days=1)
-"""After a longer pause, what happened before is no news."""
+"""After a longer pause, earlier events are not reported any more."""
 
 
 def gather(cluster: Cluster, now: datetime) -> int:
-    """Write down what the rules of the cluster are about; returns how much was new.
+    """Record the events that the cluster's rules name; return the number of new ones.
 
-    One process does it at a time: another leaves it to the one that is at it.
+    One process does it at a time; others skip it meanwhile.
     """
     with transaction.atomic():
         Scan.objects.get_or_create(cluster=cluster, defaults={"until": now})
@@ -52,7 +52,7 @@ def _tell_about(look: Look) -> int:
 
 
 def tell(rule: NotificationRule, occurrences: Sequence[Occurrence], now: datetime) -> int:
-    """Write down what the rule has not told yet, with what is to be sent; returns how much that was."""
+    """Record the occurrences that the rule has not reported yet, with their deliveries; return their number."""
     known = set(
         Notification.objects.filter(rule=rule, ended_at=None, key__in=[each.key for each in occurrences]).values_list(
             "key", flat=True
@@ -92,6 +92,7 @@ def targets_of(rule: NotificationRule) -> dict[Channel, str]:
 
 
 def forget_notifications(before: datetime) -> None:
-    """Delete what was told before; a state that still holds stays, or it would be told again."""
+    """Delete notifications from before this time. One about a state that still holds stays, or the state would be
+    reported again."""
     holds = Q(event__in=list(HOLDS), ended_at=None)
     Notification.objects.filter(~holds, at__lt=before).delete()

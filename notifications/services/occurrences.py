@@ -1,4 +1,4 @@
-"""Occurrences that rules ask about: events, and states that last."""
+"""Occurrences that rules name: events, and states that last."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAILURES: Final = (FinishedReason.FAILED, FinishedReason.FAILED_TO_START)
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One thing to tell. `key` tells it from all others of the rule."""
+    """One occurrence to report. `key` identifies it among those of the rule."""
 
     key: str
     title: str
@@ -41,7 +41,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at a cluster for one rule: what happened after `since`, and what is so at `now`."""
+    """One look at a cluster for one rule: the events after `since`, and the states at `now`."""
 
     cluster: Cluster
     rule: NotificationRule
@@ -59,7 +59,7 @@ class Look:
         return self.now - timedelta(minutes=self.minutes)
 
     def own_workloads(self) -> QuerySet[Workload]:
-        """The user's workloads, where they may still look."""
+        """The user's workloads, in namespaces that the user may still see."""
         found = Workload.objects.filter(
             cluster=self.cluster, submitted_by=self.rule.user.get_username(), parent_name=""
         )

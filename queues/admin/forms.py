@@ -92,7 +92,7 @@ def _(type_: ResourceGroups, **options: Any) -> forms.Field:
 
 
 class ConfigurationForm(AnyModelForm):
-    """A form whose fields are those of a kind's declaration, and thereby paths in the object's JSON."""
+    """A form with the fields of a kind's declaration. Their names are paths in the object's JSON."""
 
     kind: ClassVar[Kind]
 

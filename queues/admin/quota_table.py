@@ -22,7 +22,7 @@ COLUMNS: Final[Mapping[str, tuple[str, int]]] = {
 """Each column's title and the width of its fields in characters."""
 _AMOUNTS: Final = ("nominal_quota", "borrowing_limit", "lending_limit")
 RESOURCES: Final = ("cpu", "memory", "nvidia.com/gpu", "nvidia.com/total-gpumem", "nvidia.com/total-gpucores", "pods")
-"""The usual resources of quotas; others are typed."""
+"""The usual resources of quotas, offered in the form; users type others."""
 _EMPTY_ROWS: Final = 4
 _PLACE: Final = re.compile(
     r"resource_groups\[(?P<group>\d+)\]\.flavors\[(?P<flavor>\d+)\]"

@@ -234,8 +234,8 @@ class KeySerializer(Shape):
 
 
 class KeyList(serializers.ListSerializer[Any]):
-    """Keys of thousands of workloads. The names that Kubernetes accepts pass at once; a list with any other value takes
-    the way of the fields, which word its errors."""
+    """Keys of thousands of workloads. A list of valid names is accepted at once; a list with any other value is
+    validated by the fields, which produce the errors."""
 
     def to_internal_value(self, data: Any) -> list[Any]:
         if isinstance(data, list) and data and all(map(_is_plain_key, data)):

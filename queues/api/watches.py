@@ -66,7 +66,7 @@ _OBJECTS: Final = (WorkloadDetailSerializer, WatchBookmarkSerializer, WatchError
 
 @extend_schema_field(PolymorphicProxySerializer("WatchedObject", list(_OBJECTS), resource_type_field_name=None))
 class _WatchedField(serializers.JSONField):
-    """The workload; of a BOOKMARK its version alone; of an ERROR the refusal."""
+    """The workload; for BOOKMARK only its version; for ERROR the refusal."""
 
 
 class WatchEventSerializer(serializers.Serializer[Any]):

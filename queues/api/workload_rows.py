@@ -51,7 +51,7 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, anno
 def workloads_json(
     rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader], annotations: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """The workloads with their pod sets, as the reader of each one's cluster may have them."""
+    """The workloads with their pod sets, reduced to the data that the reader may see in each cluster."""
     rows = list(rows)
     pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")

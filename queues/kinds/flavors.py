@@ -1,4 +1,4 @@
-"""ResourceFlavor and Topology: which nodes quota is counted on, and how they lie to each other. AdmissionCheck."""
+"""ResourceFlavor (the nodes behind a quota), Topology (the levels that group these nodes) and AdmissionCheck."""
 
 from typing import Final
 

@@ -91,7 +91,7 @@ def _holders() -> QuerySet[Workload]:
 
 
 def _in_array(value: Any) -> Func:
-    """A JSON array of that one value."""
+    """Return a JSON array that contains only this value."""
     return Func(value, function="jsonb_build_array", output_field=JSONField())
 
 

@@ -25,20 +25,20 @@ class WorkloadsPer(StrEnum):
     JOB = "job"
     """One."""
     POD = "pod"
-    """One for each pod, and any pod may be any of them."""
+    """One workload for each pod. The pods are interchangeable."""
     GROUP = "group"
     """One for each group of pods, which has a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobManifest:
-    """A job as submitted, and what its workloads are made of.
+    """A job as submitted, with the parts of its workloads.
 
     Each of `workload_count` workloads has `pod_sets`. The three priority classes are those of Kueue's order: the
     label's, one that an annotation hints at, the pods' own.
 
-    * template_path, size_path: what errors about its pods, and about their number, name; a kind with several templates
-      has no such path.
+    * template_path, size_path: the paths that errors about its pods and their number name; a kind with several
+      templates has none.
     * scales: it may change its size while it runs.
     """
 
@@ -114,7 +114,7 @@ def variant_name(parent: str, uid: str, flavor: str) -> str:
 
 
 def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
-    """The metadata of a job, and its spec to be read on."""
+    """The metadata of a job, and the reader of its spec."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     if keys.PREBUILT_WORKLOAD in meta.labels or keys.PREBUILT_WORKLOAD in meta.annotations:

@@ -68,8 +68,8 @@ def states_group(document: Mapping[str, Any]) -> bool:
 def role_hash(pod: Mapping[str, Any]) -> str:
     """Eight hexadecimal digits that are equal for pods of equal shape: the same needs and the same choice of nodes.
 
-    It is Kueue's hash of the pod as an API server would have completed it. Where annotations choose devices (those of
-    the domains of the resources that are asked for, and HAMi's) or a topology, they make the role too.
+    It is Kueue's hash of the pod as an API server would have completed it. Annotations that choose devices (those in
+    the domains of the requested resources, and HAMi's) or a topology are part of the hash, too.
     """
     spec = {key: copy.deepcopy(value) for key, value in _mapping(pod.get("spec")).items() if value}
     for field in ("initContainers", "containers"):

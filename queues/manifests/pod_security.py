@@ -11,7 +11,7 @@ LEVEL_LABEL: Final = "pod-security.kubernetes.io/enforce"
 
 
 class Level(StrEnum):
-    """How much a pod may ask of its node; each includes the one after."""
+    """The host access that a pod may request; each level includes the next one."""
 
     PRIVILEGED = "privileged"
     BASELINE = "baseline"

@@ -18,7 +18,7 @@ _MAX_MESSAGE: Final = 32768
 
 
 def translated_condition(annotations: Mapping[str, str], created_at: datetime) -> dict[str, Any] | None:
-    """Return the condition that the annotation of a translation says; None without one, or for another text.
+    """Return the condition for the annotation of a translation; None without an annotation, or for another text.
 
     The message names each field that is lost, or has another form here.
     """

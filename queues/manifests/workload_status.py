@@ -157,7 +157,7 @@ def _counts(pods: FieldReader, count: int) -> Sequence[int]:
 
 
 def _time(reader: FieldReader, key: str) -> str:
-    """A time as written there."""
+    """A time as it is written in statuses."""
     return reader.text(key) if _moment(reader, key) else ""
 
 

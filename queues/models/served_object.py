@@ -1,4 +1,4 @@
-"""Kueue's objects in a cluster where they are ours to serve."""
+"""Kueue's objects in a cluster where kueueweb serves them."""
 
 from __future__ import annotations
 

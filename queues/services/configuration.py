@@ -126,9 +126,9 @@ def delete_object(
     precondition: Precondition | None = None,
     now: datetime | None = None,
 ) -> str:
-    """Delete a configuration object, now or, while something uses it, as soon as nothing does (Kueue's finalizer).
+    """Delete a configuration object at once or, while it is in use, as soon as it no longer is (Kueue's finalizer).
 
-    Returns what uses it as a message; empty if it is deleted. Raises `NotFound`, `PreconditionFailed` and
+    Returns a message that names its users; empty if it is deleted. Raises `NotFound`, `PreconditionFailed` and
     `MirroredFromCluster`.
     """
     require_not_mirrored(cluster)
@@ -245,10 +245,10 @@ def _remove_unused(cluster: Cluster, kinds: Iterable[Kind]) -> int:
 
 
 def lock_configuration(cluster: Cluster) -> None:
-    """Take the first lock of all who write a cluster's configuration, within the caller's transaction.
+    """Take the lock that every writer of a cluster's configuration takes first, within the caller's transaction.
 
-    Each of their statements counts the cluster's configuration generation, so they wait for each other anyway. Who
-    locked rows of quotas first would wait for one that waits for those.
+    Each of their statements increments the cluster's configuration generation, so they wait for each other anyway. A
+    writer that locked rows of quotas first could deadlock with another one.
     """
     Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).values_list("pk").first()
 

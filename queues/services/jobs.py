@@ -85,10 +85,10 @@ def apply_jobs(
 ) -> list[Applied]:
     """Store jobs and their workloads, within the caller's transaction.
 
-    A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. An
-    existing job is replaced: its pending workloads follow, and what holds quota must not change (Kueue's immutable
-    fields). `found_in_cluster`: others created the jobs there, and their rows get the cluster's uids. Pods of a
-    group form one workload (`queues.services.pod_groups.group_rows`). Raises `ManifestErrors`.
+    A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. An existing
+    job is replaced: its pending workloads follow, and workloads with quota must not change (Kueue's immutable fields).
+    `found_in_cluster`: others created the jobs there, and their rows get the cluster's uids. Pods of a group form one
+    workload (`queues.services.pod_groups.group_rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
     _refuse_disabled(cluster, submissions)

@@ -30,7 +30,8 @@ _REMEDY: Final = "Ask its owner, or an admin of the namespace."
 
 
 def require_owner(cluster: Cluster, access: Access, keys: Iterable[tuple[str, str]]) -> None:
-    """Raise `NotPermitted` for workloads (namespace, name) that belong to others, where only owners may change them."""
+    """Raise `NotPermitted` for workloads (namespace, name) of other users, in namespaces where only owners may change
+    them."""
     wanted = set(keys)
     _refuse_variants(cluster, dict.fromkeys(wanted, (0, "name")))
     closed = _closed_to(cluster, access, {namespace for namespace, _ in wanted})
@@ -128,7 +129,7 @@ def _owners(
 
 
 def _owner_key(job: JobManifest) -> tuple[str, str, str]:
-    """The key by which the owner is found; for a pod of a group that of its group."""
+    """The key under which the owner is found; for a pod of a group, the group's key."""
     if job.group is not None:
         return POD_GROUP, job.meta.namespace, job.group.name
     return job.kind, job.meta.namespace, job.meta.name

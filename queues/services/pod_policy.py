@@ -48,8 +48,9 @@ class Finding:
 class PodPolicy:
     """The policy of one namespace. None in a list of names: everything except the system's own is allowed.
 
-    * in_the_cluster: for jobs that come by the cluster's own API. A policy that an admin wrote holds there. Defaults
-      do not: they stand in for the cluster's own checks of its users (Pod Security, accounts, nodes, system taints).
+    * in_the_cluster: for jobs that users create with the cluster's own API. A policy that an admin wrote applies there,
+      but the defaults do not: they replace the cluster's own checks of its users (Pod Security, accounts, nodes, system
+      taints).
     """
 
     namespace: str
@@ -63,7 +64,7 @@ class PodPolicy:
 
     @property
     def closed(self) -> bool:
-        """Whether the namespace accepts no submissions: those of Kubernetes and of kueueweb have more rights than a
+        """Whether the namespace accepts no submissions: namespaces of Kubernetes and kueueweb have more rights than a
         tenant's."""
         return any(fnmatchcase(self.namespace, pattern) for pattern in settings.CLOSED_NAMESPACES)
 

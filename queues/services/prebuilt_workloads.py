@@ -1,5 +1,5 @@
-"""Workloads that are there before their job: a MultiKueue manager makes both here, the workload first, and so may
-others in the cluster, whose job names the workload."""
+"""Workloads that exist before their job: a MultiKueue manager creates both here, first the workload. Other users of the
+cluster may do the same; their job names the workload."""
 
 from __future__ import annotations
 

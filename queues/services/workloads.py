@@ -261,8 +261,8 @@ def set_aside(
     actor: str = "scheduler",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Keep workloads out of their queues until a time, because the scheduler could not decide on them, or not store
-    what it decided. Those that hold quota keep it and get the event alone."""
+    """Keep workloads out of their queues until a time, because the scheduler could not decide on them, or not store its
+    decision. Workloads with quota keep it and only get the event."""
     now = now or timezone.now()
     waiting = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NULL",
@@ -359,7 +359,7 @@ def record_finished(
 ) -> list[tuple[str, str]]:
     """Set the Finished condition; the engine releases quota and devices at once, as Kueue does.
 
-    A workload with a live pod keeps what it holds until that pod is gone (`settle_endings`); its key is not
+    A workload with a live pod keeps its quota and devices until that pod is gone (`settle_endings`); its key is not
     returned.
     """
     now = now or timezone.now()
@@ -569,7 +569,7 @@ def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
 
 
 def _delete_rows(cluster: Cluster, keys: Keys) -> None:
-    """One statement each; Django would load every row to find what cascades."""
+    """Delete dependent rows with one statement each; Django would load every row to find them."""
     keys = list(keys)
     parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
     with connection.cursor() as cursor:

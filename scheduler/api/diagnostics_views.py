@@ -66,7 +66,7 @@ class CycleTimesSerializer(serializers.Serializer[Any]):
 
 
 class BacklogSerializer(serializers.Serializer[Any]):
-    """Work that is still to be done."""
+    """Pending work of a cluster."""
 
     waiting = serializers.IntegerField()
     oldest_at = serializers.DateTimeField(allow_null=True, help_text="Null if nothing waits.")

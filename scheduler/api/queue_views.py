@@ -70,12 +70,12 @@ class _ClusterQueues(KindView):
     serializer_class = ClusterQueueStatusSerializer
 
     def visible(self) -> QuerySet[Any]:
-        """All of them, or those behind the user's LocalQueues."""
+        """All ClusterQueues, or those to which the user's LocalQueues lead."""
         seen = {pk: visibility.cluster_queues for pk, visibility in visibilities_of(self.reach).items()}
         return self.get_queryset().filter(self.reach.rows("name", seen))
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """With the scheduler's word on each."""
+        """Add the scheduler's numbers and reason to each row."""
         numbers = numbers_of(self.reach.clusters)
         held = held_in([row.pk for row in self.reach.clusters], (row.name for row in rows))
         return [
@@ -100,7 +100,7 @@ class _Cohorts(KindView):
     serializer_class = shapes.serializer_of("Cohort")
 
     def visible(self) -> QuerySet[Any]:
-        """All of them, or those above the queues that the user's LocalQueues lead to."""
+        """All cohorts, or those above the ClusterQueues to which the user's LocalQueues lead."""
         seen = visibilities_of(self.reach)
         tenancies = [row for row in self.reach.clusters if seen[row.pk].cluster_queues is not None]
         numbers = numbers_of(tenancies)

@@ -21,7 +21,7 @@ from gpus.services.telemetry import Reading, read_metrics, store_reading, togeth
 _TIMEOUT_SECONDS: Final = 5.0
 _MAX_BYTES: Final = 20_000_000
 _AT_ONCE: Final = 8
-"""Endpoints read side by side, so that nodes that are switched off keep the others waiting for seconds, not minutes."""
+"""Endpoints read in parallel, so that nodes that are switched off delay the others for seconds, not minutes."""
 _RUN_SECONDS: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ def sample_clusters(clusters: Sequence[Cluster], now: datetime) -> int:
     """Store the samples of every endpoint of the clusters; returns their number.
 
     If an endpoint fails, its samples are missing; the other endpoints are read all the same. Clusters take turns, each
-    with its endpoints in any order. Those that are not reached in `_RUN_SECONDS` wait for the next run, so that
-    endpoints without an answer, however many, delay no other cluster.
+    with its endpoints in any order. Endpoints that are not reached in `_RUN_SECONDS` wait for the next run, so that
+    unresponsive endpoints do not delay other clusters.
     """
     until = time.monotonic() + _RUN_SECONDS
     turns = [sample(cluster.telemetry_urls, len(cluster.telemetry_urls)) for cluster in clusters]

@@ -29,7 +29,7 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _ACTOR: Final = "scheduler"
 _AT_ONCE: Final = 200
-"""The most families at a time, so that the next cycle is not delayed for long; the others follow after it."""
+"""The maximum of families at a time, so that the next cycle is not delayed for long; the others follow after it."""
 _IN_A_TRANSACTION: Final = 50
 _RETRY_SECONDS: Final = 60.0
 _FOLLOW: Final = """

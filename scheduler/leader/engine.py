@@ -1,30 +1,27 @@
-"""Keeps a World in step with the database, lets the core decide, and saves what it decided.
+"""Keeps a World in step with the database, lets the core decide, and saves the decisions.
 
 One run, by one process per database (see `scheduler.store.lease`):
 
 1. Catch up. Triggers note every row that another process changed. The engine reads those rows as they are now and tells
    the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
    nothing.
-2. Decide. Behind a savepoint: timers, what stopped gives its quota back, and cycles until nothing more happens or the
-   slice of time is over (short while more than one tenant is heard of: `scheduler.leader.pace`). The clock is read
-   once: all cycles of a batch happen at one instant, as in Kueue's tests.
-3. Save. One transaction: hold the lease row of our epoch, compare the generations of all that was decided on, write,
-   delete the notes. If anything moved meanwhile, nothing is written: the World goes back to the savepoint, step 1
-   reads what moved first, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
-   through.
-4. Announce. Only after COMMIT: a push is asked for when the cluster has something to hear, and the live stream gets
-   the numbers.
+2. Decide. Behind a savepoint: timers, the release of stopped workloads' quota, and cycles until nothing more happens or
+   the time slice is over (it is short while more than one tenant has changes: `scheduler.leader.pace`). The clock is
+   read once: all cycles of a batch happen at one instant, as in Kueue's tests.
+3. Save. One transaction: hold the lease row of our epoch, compare the generations of all objects that the decisions
+   used, write, delete the notes. If any of them changed meanwhile, nothing is written: the World returns to the
+   savepoint, step 1 first reads the changed objects, and step 2 decides again with fewer cycles, so that under a storm
+   of edits a small batch succeeds.
+4. Announce. Only after COMMIT: a push is requested if the cluster is affected, and the live stream gets the numbers.
 
-What makes it safe
-- A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads everything; after
-  COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it.
-- Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and
-  exits.
-- A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
-- A decision that a rule of the database is against, also by itself, is set aside, so that it holds up no other.
-- An error that is not expected drops the World (`scheduler.leader.recovery`).
-- An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
-- The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back what it just decided.
+What makes it safe - A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads
+everything; after COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it. - Two leaders cannot
+both write: an older epoch finds no lease row. The paused one notices at its next batch and exits. - A quota that was
+cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3. - A decision that
+violates a constraint of the database, even alone, is set aside, so that it does not block others. - An unexpected error
+discards the World (`scheduler.leader.recovery`). - An eviction frees nothing: the World charges an evicted workload
+until a row says that its pods stopped. - The engine's own writes are not noted (`kueueweb.unnoticed`), so it never
+reads back its own decisions.
 """
 
 from __future__ import annotations

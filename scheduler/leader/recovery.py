@@ -1,15 +1,16 @@
-"""Keeps a cluster's scheduling going after errors that are not expected.
+"""Keeps a cluster's scheduling running after unexpected errors.
 
-1. Any error of a run drops the World. The next run loads it anew from the rows, which hold whole batches only. The
+1. Any error of a run discards the World. The next run loads it again from the rows, which hold whole batches only. The
    batch that failed is written as a scenario, which `manage.py simulate` replays.
 2. If runs fail again soon, the workloads of the failed batch are left out. When runs then succeed, they come back group
    by group; a group with which a run fails is divided, until one workload is found. It is set aside for a while, with
    an event and a condition that say why, and all others are decided.
-3. If runs fail without any of them, all workloads are left out in the same way.
-4. If that fails too, or if the cluster cannot be loaded three times in a row, the process must end: a supervisor starts
-   it anew, and meanwhile a standby leads.
+3. If runs fail even without these workloads, all workloads are left out in the same way.
+4. If that fails too, or if the cluster cannot be loaded three times in a row, the process must exit: a supervisor
+   restarts it, and meanwhile a standby leads.
 
-A workload that waits and is left out is unknown to the World. One that holds quota stays charged, and takes no steps.
+While it is left out, a pending workload is unknown to the World, and one that holds quota stays charged and takes no
+steps.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Group = dict[str, int]
 
 
 class SchedulingFailed(Exception):
-    """Scheduling fails whatever is left out: the process must end."""
+    """Scheduling fails whichever workloads are left out: the process must exit."""
 
 
 @dataclass(slots=True)

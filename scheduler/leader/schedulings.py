@@ -1,4 +1,4 @@
-"""The scheduling of every cluster by one process: a cluster whose scheduling fails holds up itself alone."""
+"""The scheduling of every cluster by one process: if it fails for one cluster, the others are not affected."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ShadowFollower:
         self._rows = RowIndex(cluster.pk, self._world)
         self._shadow = Shadow(self._world, lambda: self._steady() < self._deadline)
         self._placed: dict[str, None] = {}
-        """Workloads whose pods may lie elsewhere by now."""
+        """Workloads whose pods may have moved to other nodes."""
         self._rested_at = self._heard_at = now
         self.configure(cluster, now)
         self._read = self._changes().aggregate(last=Max("id"))["last"] or 0

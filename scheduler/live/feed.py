@@ -84,7 +84,8 @@ class Feed:
         self._sockets.discard(socket)
 
     def next_frame(self, socket: Socket) -> str | None:
-        """The frame that brings the socket up to date, or a heartbeat that it has not had; None if there is none."""
+        """The frame that brings the socket up to date, or a heartbeat that it has not received; None if there is
+        neither."""
         if self._epoch < 0:
             return None
         if socket.epoch != self._epoch or socket.sequence + 1 < self._reachable_from(socket.audience):

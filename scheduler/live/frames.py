@@ -20,7 +20,7 @@ Data = dict[str, Any]
 PARTS: Final = ("cluster_queues", "cohorts", "devices")
 _TYPES: Final = ("snapshot", "delta", "heartbeat")
 MAX_NAMED: Final = 100
-"""Workloads that one delta names. Where more changed, readers do better to read their lists again."""
+"""Workloads that one delta names. If more changed, readers should read their lists again."""
 _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 

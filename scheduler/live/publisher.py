@@ -74,7 +74,7 @@ def send_in_background(cluster: str, frame: bytes, snapshot: bytes | None = None
 class LiveFrames:
     """The last published figures of one cluster, and which of them changed.
 
-    * steady: the clock that keeps frames apart; it never goes back.
+    * steady: the monotonic clock that spaces frames.
     """
 
     def __init__(

@@ -221,8 +221,8 @@ class LiveHeartbeatFrame(_Head):
 
 
 class LiveQuestionFrame(TypedDict):
-    """A question of this user to the studio has ended, or has a first answer (Running); it is read over REST. The frame
-    has no place in the stream."""
+    """A question of this user to the studio has ended, or has a first answer (Running); the answer is read over REST.
+    The frame has no sequence number."""
 
     type: Literal["question"]
     cluster: str

@@ -86,7 +86,7 @@ class DeviceRow:
 
 @dataclass(slots=True)
 class Batch:
-    """All that one transaction writes."""
+    """The rows that one transaction writes."""
 
     cluster_id: int
     cluster_name: str

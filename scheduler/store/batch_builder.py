@@ -130,7 +130,7 @@ class BatchBuilder:
         return step
 
     def _is_wanted(self, key: str) -> bool:
-        """Whether `active` of the workload is set, with what this batch makes of it."""
+        """Whether the workload is active after the changes of this batch."""
         if key in self._deactivated or key in self._activated:
             return key in self._activated
         return self._rows.workloads[key].active

@@ -40,8 +40,8 @@ Found = TypeVar("Found")
 def read_device_objects(
     cluster_id: int, kinds: Collection[str] = DEVICE_KINDS, before: DeviceObjects = _NONE
 ) -> DeviceObjects:
-    """Everything of resource.k8s.io in a cluster that decides something. Only objects of these kinds are read, others
-    are as before."""
+    """The objects of resource.k8s.io in a cluster that affect decisions. Only objects of the given kinds are read
+    again."""
     by_kind: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind__in=set(kinds) - {"ResourceClaim"})
     for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):

@@ -1,10 +1,10 @@
 """Leadership, and the epoch that fences off an earlier leader.
 
 Three mechanisms make it safe. An advisory lock is held by a database session of its own, so one process leads;
-PostgreSQL releases it when that session ends, for whatever reason. Leadership is progress: the leader asks something in
-that session after each batch, and a standby ends the sessions of a leader that has been silent for too long, because
-it hangs, swaps or is stopped. And each batch first locks the lease row of its epoch. A new leader commits `epoch + 1`,
-which waits for a batch in progress; after that, batches of an older epoch find no row and write nothing.
+PostgreSQL releases it when that session ends, for whatever reason. Leadership requires progress: the leader sends a
+statement in that session after each batch, and a standby ends the sessions of a leader that has been silent for too
+long, because it hangs, swaps or is stopped. And each batch first locks the lease row of its epoch. A new leader commits
+`epoch + 1`, which waits for a batch in progress; after that, batches of an older epoch find no row and write nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ of this time.
 LOADING_SECONDS: Final = 300.0
 """The same while it loads a cluster, which is one long step."""
 _LOOK_SECONDS: Final = 1.0
-"""How often a standby looks."""
+"""The interval in which a standby checks the leader."""
 _LEADS: Final = "kueueweb-leader"
 _LOADS: Final = "kueueweb-leader-loads"
 _DECIDES: Final = "kueueweb-scheduler"
@@ -86,7 +86,7 @@ class Leadership:
 
     @property
     def _lock(self) -> int:
-        """The key of the advisory lock: the bits above the namespace tell clusters apart."""
+        """The key of the advisory lock: the bits above the namespace identify the cluster."""
         return (crc32(self.cluster.encode()) & _CLUSTER_BITS) << LOCK_NAMESPACE.bit_length() | LOCK_NAMESPACE
 
     def acquire(self) -> bool:

@@ -93,7 +93,7 @@ class RowIndex:
         self._variants: dict[str, dict[str, None]] = {}
         """Parents -> their unfinished variants (concurrent admission)."""
         self.families: dict[str, None] = {}
-        """Parents whose variants may not be those that they are to have."""
+        """Parents whose variants may differ from the wanted ones."""
         self._gone: dict[str, None] = {}
         """Deleted workloads that had finished before, and may leave finished variants."""
         self._next_slices: dict[str, str] = {}
@@ -390,8 +390,7 @@ class RowIndex:
         return Family.of(parent, variants, wanted, queue)
 
     def left_variants(self, key: str) -> tuple[Workload | None, list[Workload]]:
-        """A workload that is to have no variants (None if it is over), and those that it has; none while it is set
-        aside."""
+        """A workload that should have no variants (None if it ended), and its variants; none while it is set aside."""
         parent = self._world.workload(key) if key in self.workloads else None
         if key in self.aside or (parent is not None and self.has_variants(parent)):
             return parent, []
@@ -409,7 +408,7 @@ class RowIndex:
         return [key for key in taken if key not in self.workloads]
 
     def unkept_family(self, key: str) -> tuple[str, ...] | None:
-        """The flavors for which a workload is to have variants; None where it has just these, and they follow it."""
+        """The flavors for which a workload should have variants; None if it has exactly these, and they follow it."""
         parent = self._world.workload(key) if key in self.workloads else None
         if key in self.aside or (parent is not None and self.workloads[key].deletion_requested):
             return None
@@ -475,7 +474,7 @@ class RowIndex:
         )
 
     def may_run(self, workload: Workload) -> bool:
-        """Whether pods of a workload with quota may exist: it was admitted, or took over those of another slice."""
+        """Whether pods of a workload with quota may exist: it was admitted, or took over pods of another slice."""
         took_over = workload.admission is not None and workload.replaces is not None
         return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
 

@@ -93,7 +93,8 @@ class StoredWorkload:
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
-    """The unfinished workloads of a cluster and the finished ones that still hold slices, or such of these ids."""
+    """The unfinished workloads of a cluster and the finished ones that still hold slices, or those of them with these
+    ids."""
     with connection.cursor() as cursor:
         if ids is None:
             cursor.execute(_WORKLOADS.format(condition=_ALL), [cluster_id] * 3)

@@ -51,9 +51,9 @@ _TEXTS: Final = 3
 
 
 def idle(request: Request) -> Report:
-    """By namespace, user and flavor, the most idle first, of several clusters each for itself.
+    """By namespace, user and flavor, the most idle first, separately for each cluster.
 
-    Idle is what a monitor saw; what none saw stands apart.
+    Only measured devices count as idle; unmeasured ones are listed separately.
     """
     currencies = currencies_of(request)
     found: list[list[Cell]] = []

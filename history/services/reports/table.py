@@ -85,7 +85,7 @@ class Request:
 
 
 CLUSTER: Final = "cluster"
-"""The group that tells clusters apart."""
+"""The group that identifies the cluster."""
 
 REPORTED: Final = sql.SQL(
     """{cluster} = ANY (%(clusters)s)

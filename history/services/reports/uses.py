@@ -1,4 +1,5 @@
-"""Uses: what was held from when to when. Those that ended are records; those that last are read from the workloads."""
+"""Uses: the quota and devices that a workload held, with begin and end. Ended uses are records; present ones are read
+from the workloads."""
 
 from typing import Final
 

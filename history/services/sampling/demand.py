@@ -1,4 +1,4 @@
-"""How many devices waiting workloads ask for, by the rule by which held slices count."""
+"""The number of devices that waiting workloads request, counted like held slices."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,10 +23,11 @@ _WHOLE: Final = 100
 
 
 def devices_waited_for(cluster: Cluster, mean_memory_mib: float) -> float:
-    """Devices that the waiting workloads ask for, those on hold apart; `mean_memory_mib` of a device of the cluster.
+    """The devices that waiting workloads request, separately for workloads on hold; `mean_memory_mib` of a device of
+    the cluster.
 
-    A slice counts as the larger of its shares of memory and of cores, as one that is held does; a slice that names
-    neither is a whole device. Memory in MiB is measured by the mean device, since which device it gets is open.
+    A slice counts as the larger of its shares of memory and cores, like a held one; a slice that names neither is a
+    whole device. Memory in MiB is compared with the mean device, because the slice's device is not known yet.
     """
     settings = cluster.device_plugin_configuration.get("settings") or {}
     resources = [vendor.resources for vendor in configured_vendors(settings, VENDORS)]

@@ -11,7 +11,7 @@ from history.models import Scope
 
 
 class SubjectKey(NamedTuple):
-    """The columns of a `Subject` that tell it apart in its cluster."""
+    """The columns of a `Subject` that identify it in its cluster."""
 
     scope: Scope
     name: str = ""
@@ -63,7 +63,7 @@ class Devices:
 
 @dataclass(slots=True)
 class Gathered:
-    """All of one sampling. `events` also of the steps just before: what was committed late is made up for."""
+    """The samples of one moment. `events` include those of the steps just before, in case some were committed late."""
 
     workloads: dict[SubjectKey, Workloads] = field(default_factory=lambda: defaultdict(Workloads))
     quota: dict[SubjectKey, Quota] = field(default_factory=lambda: defaultdict(Quota))
@@ -80,7 +80,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Places:
-    """Which queue a LocalQueue leads to, and what is above each queue, as the leader published it."""
+    """The ClusterQueue of each LocalQueue, and the ancestors of each ClusterQueue, as the leader published them."""
 
     cluster_queues: Mapping[str, Mapping[str, Any]]
     cohorts: Mapping[str, Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""Quota and what of it is used, borrowed and lent: the leader's own numbers, and sums of them."""
+"""Quota, and its used, borrowed and lent parts: the leader's own numbers, and their sums."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ Place = tuple[str, str, str]
 
 
 def gather_quota(cluster_id: int, places: Places, found: Gathered) -> None:
-    """One entry for each cell of a queue, a cohort and the cluster, and for what each namespace uses."""
+    """One entry for each cell of a queue, a cohort and the cluster, and for the usage of each namespace."""
     lent = _lent(places)
     for queue, cell in _cells(places):
         entry = _quota(cell, lent[queue, cell["flavor"], cell["resource"]])
@@ -76,7 +76,8 @@ def _add(to: Quota, more: Quota, nominal: int) -> None:
 
 
 def _lent(places: Places) -> Mapping[tuple[str, str, str], int]:
-    """(queue, flavor, resource) -> its part of what the others borrow, by what each has left to lend."""
+    """(queue, flavor, resource) -> its part of the amount that others borrow, in proportion to each queue's lendable
+    rest."""
     borrowed: dict[Place, int] = defaultdict(int)
     lendable: dict[Place, int] = defaultdict(int)
     shares: dict[tuple[str, str, str], tuple[Place, int]] = {}

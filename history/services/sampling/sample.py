@@ -1,4 +1,4 @@
-"""One sampling: gather, then store. Done again within the same step it replaces what it stored."""
+"""One sampling: gathers, then stores. A second sampling within the same step replaces the first."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
@@ -20,14 +20,14 @@ from queues.models import LocalQueue
 from scheduler.live.published import read_published
 
 _LATE: Final = timedelta(minutes=1)
-"""A transaction that began before may show what it decided so much later."""
+"""A transaction may become visible this much later than the times of its decisions."""
 _LOOK_BACK: Final = timedelta(minutes=10)
 _LOCK: Final = 0x6B756575
-"""The key of PostgreSQL's advisory lock by which sampling and pruning take turns."""
+"""The key of PostgreSQL's advisory lock that makes sampling and pruning take turns."""
 
 
 def sample(cluster: Cluster, now: datetime) -> bool:
-    """Note how things are; False, and a gap, where no scheduler stands behind its numbers."""
+    """Store samples of the present state; return False, and leave a gap, if no scheduler publishes numbers."""
     published = read_published(cluster)
     if published is None:
         return False
@@ -49,13 +49,13 @@ def sample(cluster: Cluster, now: datetime) -> bool:
 
 
 def take_turn() -> None:
-    """Wait for others that write or prune subjects; until the transaction ends."""
+    """Wait for other writers of subjects, and lock them out until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def _since(cluster_id: int, now: datetime) -> datetime:
-    """From when on events are counted: again those of the last minute, and those since the last sampling."""
+    """The time from which events are counted: the last minute again, or longer, back to the last sampling."""
     whole = Subject.objects.filter(cluster_id=cluster_id, scope=Scope.CLUSTER, kind="").values("pk")
     samples = WorkloadSample.objects.filter(subject__in=whole, resolution=Resolution.RAW, at__gte=now - _LOOK_BACK)
     last = samples.aggregate(last=models.Max("at"))["last"] or now
@@ -98,7 +98,7 @@ def _write(model: Any, rows: Iterable[models.Model]) -> None:
 
 
 def subject_ids(cluster_id: int, wanted: Collection[SubjectKey]) -> Mapping[SubjectKey, int]:
-    """The row of each subject; those that are new are made."""
+    """The row of each subject; missing ones are created."""
     known = _known(cluster_id)
     new = [key for key in wanted if key not in known]
     if not new:

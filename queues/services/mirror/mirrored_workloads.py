@@ -29,8 +29,8 @@ _ASKED: Final = ("position", "count", "min_count", "template", "requests", "topo
 
 @dataclass(frozen=True, slots=True)
 class MirroredWorkload:
-    """A Workload object as read. `owners` are the uids of the jobs, or pods, that it stands for; `parent` is the name
-    of the workload of which it is a variant (concurrent admission)."""
+    """A Workload object as read. `owners` are the uids of its jobs or pods; `parent` is the name of the workload of
+    which it is a variant (concurrent admission)."""
 
     uid: uuid.UUID
     created_at: datetime
@@ -42,7 +42,7 @@ class MirroredWorkload:
 
     @property
     def has_variants(self) -> bool:
-        """Whether Kueue says that it is the parent of variants."""
+        """Whether Kueue marks it as the parent of variants."""
         return self.spec.labels.get(PARENT) == "true"
 
 

@@ -197,7 +197,8 @@ def refresh_groups(
     now: datetime | None = None,
 ) -> None:
     """Run the controller's pass over these groups. For groups found in the cluster, the watcher runs it on the
-    cluster's pods. `anew`: pods were submitted, so a workload without quota is composed of the present ones.
+    cluster's pods. `anew`: pods were submitted, so the pod sets of a workload without quota are computed again from the
+    present pods.
     """
     if not groups:
         return

@@ -67,7 +67,7 @@ class GroupPlan:
     workload: Workload | None = None
     members: list[Member] = field(default_factory=list)
     rows: dict[str, Job] = field(default_factory=dict)
-    """Existing pods with these names, in whatever group."""
+    """Existing pods with these names, in any group."""
     taken: bool = False
     """Another workload has the group's name."""
     prebuilt: bool = False
@@ -232,7 +232,7 @@ class _Checks:
                     pod.refuse(path, value, rule, remedy, MistakeReason.INVALID)
 
     def _handed_over(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
-        """By path, what a pod hands over."""
+        """The labels and annotations that a pod passes to its workload, by path."""
         mine, noted = self._copied.of(labels, annotations)
         return {
             **{f"metadata.labels[{key}]": value for key, value in mine.items()},

@@ -369,7 +369,7 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
-    """The cohort tree, and the sums over it. A queue that moves takes its counts along."""
+    """The cohort tree, and the sums over it. Counts of a queue move with it to another cohort."""
     cohort_info = _gauge(
         "kueue_cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
     )
@@ -399,7 +399,7 @@ def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _path(cohorts: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The cohort and those above it; a cycle, which admits nothing, ends where it closes."""
+    """The cohort and its ancestors. A cycle of cohorts, which admits nothing, is listed once."""
     path: list[str] = []
     while name and name not in path:
         path.append(name)

@@ -1,4 +1,4 @@
-"""`manage.py replay FILE ...`: what our rules decide at each decision of a recorded cluster's scheduler.
+"""`manage.py replay FILE ...`: shows our decision beside each decision of a recorded cluster's scheduler.
 
 Needs neither database nor network, so a cluster can be looked at before anything is installed there. docs/switching.md
 says how to record one.
