@@ -143,7 +143,7 @@ def connect(
 ) -> socket.socket:
     """Connect to the first allowed address of the name that answers. The name is resolved once."""
     if not 0 < port < 2**16:
-        raise OSError(f"{port} is no port")
+        raise OSError(f"{port} is not a port")
     deadline = time.monotonic() + timeout_seconds
     refusals: list[str] = []
     failure: OSError | None = None

@@ -36,7 +36,7 @@ class CloseSerializer(Shape):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Require at least one of the fields, and reject contradictory ones."""
         if not attrs:
-            raise serializers.ValidationError("Give cordoned or draining.")
+            raise serializers.ValidationError("Required value: set cordoned or draining.")
         if attrs.get("draining") and attrs.get("cordoned") is False:
             raise serializers.ValidationError({"cordoned": "Draining implies cordoned: leave it out."})
         return attrs

@@ -96,7 +96,9 @@ def _beyond_bounds(name: str, text: str, schema: Mapping[str, Any]) -> LocatedEr
     if text.isascii() and text.isdigit() and least <= int(text[:18]) <= most:
         return None
     rule = f"must be a whole number between {least} and {most}"
-    return LocatedError(0, name, text, rule, "Give such a number, or leave it out.", MistakeReason.INVALID)
+    return LocatedError(
+        0, name, text, rule, f"Use a number between {least} and {most}, or omit the parameter.", MistakeReason.INVALID
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
     """The text of a metrics endpoint, which must arrive completely within the timeout. Raises `ScrapeFailed`."""
     shown = without_credentials(url)
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise ScrapeFailed(f"{shown!r} is no http(s) URL")
+        raise ScrapeFailed(f"{shown!r} is not an http(s) URL")
     try:
         with open_url(url, timeout_seconds) as answer:
             return _read(answer, shown, time.monotonic() + timeout_seconds).decode("utf-8", errors="replace")

@@ -43,8 +43,8 @@ def require_studio() -> None:
     """Raise NoStudio unless one was heard lately."""
     if not is_alive(Role.STUDIO):
         raise NoStudio(
-            f"No studio was heard in the last {SILENT_SECONDS} s. Try again in a minute; if it lasts, an operator "
-            "starts `manage.py studio`, or looks whether Redis answers."
+            f"No studio has reported in the last {SILENT_SECONDS} s. Try again in a minute. If that does not help, an "
+            "operator must start `manage.py studio`, or check that Redis is reachable."
         )
 
 

@@ -43,7 +43,7 @@ def _read_constraints(text: str) -> list[JsonObject]:
     if entries is None:
         return []
     if not isinstance(entries, list):
-        raise BadConstraints("it is no list")
+        raise BadConstraints("must be a list")
     return [_constraint(entry) for entry in entries]
 
 
@@ -51,10 +51,10 @@ def _constraint(entry: Any) -> JsonObject:
     if entry is None:
         entry = {}
     if not isinstance(entry, dict):
-        raise BadConstraints("an entry is no object")
+        raise BadConstraints("each entry must be an object")
     topology, size = entry.get("topology") or "", entry.get("size") or 0
     if not isinstance(topology, str) or isinstance(size, bool) or not isinstance(size, int) or abs(size) >= 2**31:
-        raise BadConstraints("an entry is no {topology, size}")
+        raise BadConstraints("each entry must have a topology (a string) and a size (an integer)")
     return {"topology": topology, "size": size}
 
 

@@ -205,7 +205,7 @@ class ServedWorkloads:
             cluster=self._cluster, kind=KIND, namespace=row.row.namespace, name=name
         ).first()
         if found is None or not found.uid:
-            raise ClusterError(404, "NotFound", f"the Workload {name} of which it is a variant is not there yet")
+            raise ClusterError(404, "NotFound", f"its parent Workload {name} does not exist yet")
         reference = {"apiVersion": self._resource.api_version, "kind": KIND, "name": name, "uid": found.uid}
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 

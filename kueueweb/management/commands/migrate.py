@@ -60,6 +60,6 @@ class Command(migrate.Command):
                 with connection.cursor() as cursor:
                     cursor.execute("RESET lock_timeout")
         raise CommandError(
-            "A table was in use all the time. Find out who reads it (SELECT * FROM pg_stat_activity), and run migrate "
-            "again: it goes on where it is."
+            "A table was in use all the time. Find the session that uses it (SELECT * FROM pg_stat_activity), and run "
+            "migrate again: it continues where it stopped."
         )

@@ -38,7 +38,7 @@ export function PreviewedEffects({ preview, warnings }: { preview: Previewed; wa
   const { effects, effects_pending, effects_problem } = preview;
   if (effects !== null) {
     const why =
-      effects_problem || (effects_pending ? t`The studio still tries it: there may be more effects.` : "");
+      effects_problem || (effects_pending ? t`The studio is still trying this change: more effects may follow.` : "");
     return <EffectsView effects={effects} warnings={warnings} unfinished={why} />;
   }
   if (effects_problem === "" && !effects_pending && warnings.length === 0) return null;
@@ -140,7 +140,7 @@ export function EffectsView({
       </List>
       {!complete && (
         <Text size="xs" mt={4} c="var(--kw-muted)">
-          {unfinished || <Trans>The time was over before all was tried: there may be more effects.</Trans>}
+          {unfinished || <Trans>Time ran out before everything was tried: there may be more effects.</Trans>}
         </Text>
       )}
     </Alert>

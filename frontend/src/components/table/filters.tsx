@@ -111,7 +111,7 @@ export function ChoiceFilter({ label, choices = [], value, onChange }: ChoiceFil
       data={value === undefined || known ? [...choices] : [value, ...choices]}
       value={value ?? null}
       onChange={onChange}
-      nothingFoundMessage={t`Nothing has this name`}
+      nothingFoundMessage={t`No match`}
     />
   );
 }

@@ -19,7 +19,7 @@ export interface DevicePageProps {
 export function DevicePage({ code, onCode }: DevicePageProps) {
   return (
     <>
-      <PageHeader title={t`Log in a command line`} />
+      <PageHeader title={t`Log in from a command line`} />
       {code === "" ? <CodeForm onCode={onCode} /> : <Question code={code} />}
     </>
   );

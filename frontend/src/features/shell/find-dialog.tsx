@@ -96,7 +96,7 @@ export function FindDialog({ session, pages, onClose }: FindDialogProps) {
             </Combobox.Group>
           ))}
           {entries.length === 0 && (
-            <Combobox.Empty>{searching ? t`Searching …` : t`Nothing has this name`}</Combobox.Empty>
+            <Combobox.Empty>{searching ? t`Searching …` : t`No match`}</Combobox.Empty>
           )}
         </Combobox.Options>
       </Combobox>
