@@ -2273,9 +2273,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Return one workload: why it waits and what it holds; optionally once it has changed, or after every change
-         * @description Return one workload: why it waits and what it holds; optionally once it has changed, or after every
-         *     change.
+         * Return one workload: the reason why it waits, and its quota and devices; optionally once it has changed, or after every change
+         * @description Return one workload: the reason why it waits, and its quota and devices; optionally once it has changed, or
+         *     after every change.
          */
         get: operations["workloads_retrieve"];
         put?: never;
@@ -2847,7 +2847,7 @@ export interface components {
             /** @description The reason of a refusal. */
             message: string;
         };
-        /** @description Work that is still to be done. */
+        /** @description Pending work of a cluster. */
         Backlog: {
             waiting: number;
             /**
@@ -2983,7 +2983,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are complete. */
+        /** @description A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are not. */
         ClusterOverview: {
             cluster: string;
             mode: components["schemas"]["ModeEnum"];
@@ -4216,8 +4216,8 @@ export interface components {
         };
         /**
          * LiveQuestionFrame
-         * @description A question of this user to the studio has ended, or has a first answer (Running); it is read over REST. The frame
-         *         has no place in the stream.
+         * @description A question of this user to the studio has ended, or has a first answer (Running); the answer is read over REST.
+         *         The frame has no sequence number.
          */
         LiveQuestionFrame: {
             cluster: string;
