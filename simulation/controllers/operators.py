@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
@@ -23,7 +24,7 @@ from simulation.api.objects import (
     timestamp,
     uid_of,
 )
-from simulation.api.pods import is_active, is_ready, owned_pod, phase_of
+from simulation.api.pods import is_active, is_finished, is_ready, owned_pod, phase_of
 from simulation.api.resources import RESOURCES
 from simulation.environment import Environment
 
@@ -47,10 +48,11 @@ class Stored:
 
 @dataclass(slots=True)
 class Tally:
-    """The pods of one template."""
+    """The pods of one template. `existing` counts those that are being deleted too."""
 
     name: str
     wanted: int
+    existing: int = 0
     active: int = 0
     ready: int = 0
     succeeded: int = 0
@@ -58,7 +60,10 @@ class Tally:
 
 
 class OperatedJobController:
-    """Runs the jobs of one kind: each pod once, all of them at the same time. One that fails fails the job."""
+    """Runs the jobs of one kind: each pod once, all of them at the same time. One that fails fails the job.
+
+    A kind that serves gets another pod for each that ends.
+    """
 
     def __init__(self, environment: Environment, rules: JobKind) -> None:
         self._environment = environment
@@ -79,11 +84,11 @@ class OperatedJobController:
         suspended = self._rules.is_suspended(job)
         ended = self._rules.outcome(job).finished
         pods = self._pods(job)
-        if suspended or ended:
+        if suspended or (ended and not _keeps_pods(self._rules.kind, job)):
             for pod in pods:
                 if is_active(pod):
                     self._environment.delete("pods", pod)
-        else:
+        elif not ended:
             self._make_missing(job, content, sites, {name_of(pod) for pod in pods})
             self._remove_others(job, sites, pods)
         if not ended:
@@ -111,10 +116,14 @@ class OperatedJobController:
                     self._environment.create("pods", pod, self._manager)
 
     def _remove_others(self, job: JsonObject, sites: list[TemplateSite], pods: list[JsonObject]) -> None:
-        """Delete the pods that a smaller job no longer needs."""
+        """Delete the pods that a smaller job no longer needs, and those in whose place others are to serve."""
         wanted = {name for site in sites for name in _pod_names(job, site)}
         for pod in pods:
-            if name_of(pod) not in wanted and is_active(pod):
+            if name_of(pod) in wanted:
+                is_superfluous = self._rules.serves and is_finished(pod) and not is_deleting(pod)
+            else:
+                is_superfluous = is_active(pod)
+            if is_superfluous:
                 self._environment.delete("pods", pod)
 
     @staticmethod
@@ -123,11 +132,17 @@ class OperatedJobController:
         for pod in pods:
             if (pod["metadata"].get("labels") or {}).get(_POD_SET) != site.name.lower():
                 continue
+            tally.existing += 1
             tally.active += is_active(pod)
             tally.ready += is_active(pod) and is_ready(pod)
             tally.succeeded += phase_of(pod) == "Succeeded"
             tally.failed += phase_of(pod) == "Failed" and not is_deleting(pod)
         return tally
+
+
+def _keeps_pods(kind: str, job: JsonObject) -> bool:
+    """Whether the pods of a job that has ended run on: Kubeflow's operators leave them unless told otherwise."""
+    return kind in _LEADERS and (dig(job, "spec", "runPolicy", "cleanPodPolicy") or "None") == "None"
 
 
 def _pod_names(job: JsonObject, site: TemplateSite) -> list[str]:
@@ -228,38 +243,68 @@ def _report_train_job(job: JsonObject, tallies: list[Tally], suspended: bool, no
     return {"jobsStatus": statuses, "conditions": conditions}
 
 
-def _report_replicas(job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
-    done, failed = _is_done(tallies), _has_failed(tallies)
-    running = not suspended and not done and not failed and _all_ready(tallies)
+_LEADERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "PyTorchJob": ("Master",),
+    "TFJob": ("Chief", "Master"),
+    "XGBoostJob": ("Master",),
+    "PaddleJob": ("Master",),
+    "JAXJob": (),
+    "MPIJob": ("Launcher",),
+}
+"""The kinds of Kubeflow's operators, and the roles whose pods tell whether a job runs and has succeeded. All roles tell
+it of a job without them."""
+
+
+def _report_replicas(kind: str, job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
+    """Report by training-operator v1.9 and mpi-operator v0.8: an MPIJob runs if all pods do, ends by its launcher."""
+    leading = [tally for tally in tallies if tally.name in _LEADERS[kind]] or tallies
+    is_mpi = kind == "MPIJob"
+    done, failed = _is_done(leading), _has_failed(leading if is_mpi else tallies)
+    started = _all_ready(tallies) if is_mpi else any(tally.ready for tally in leading)
+    running = not suspended and not done and not failed and (started or condition_is_true(job, "Running"))
+    states = {"Created": True, "Running": running, "Suspended": suspended, "Succeeded": done, "Failed": failed}
     return {
-        "replicaStatuses": {
-            tally.name: {"active": tally.active, "succeeded": tally.succeeded, "failed": tally.failed}
-            for tally in tallies
-        },
-        "conditions": _conditions(job, now, Created=True, Running=running, Suspended=suspended, Succeeded=done,
-                                  Failed=failed),
-    }  # fmt: skip
+        "replicaStatuses": _replica_statuses(job, tallies, suspended),
+        "conditions": _conditions(job, now, **states),
+    }
+
+
+def _replica_statuses(job: JsonObject, tallies: list[Tally], suspended: bool) -> JsonObject:
+    """The pods by role; of a suspended job those that it had, none of them active."""
+    if suspended:
+        known: JsonObject = (job.get("status") or {}).get("replicaStatuses") or {}
+        return {role: {**status, "active": 0} for role, status in known.items()}
+    return {
+        tally.name: {"active": tally.active, "succeeded": tally.succeeded, "failed": tally.failed} for tally in tallies
+    }
 
 
 def _report_ray_cluster(job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
+    """Report by KubeRay v1.5: the state stays until all pods run, or none is left of a suspended cluster."""
+    known = dig(job, "status", "state") or ""
     if suspended:
-        return {"state": "suspended" if not any(tally.active for tally in tallies) else "suspending"}
-    if _has_failed(tallies):
-        return {"state": "failed", "reason": "a pod failed"}
-    return {"state": "ready" if _all_ready(tallies) else ""}
+        return {"state": known if any(tally.existing for tally in tallies) else "suspended"}
+    return {"state": "ready" if _all_ready(tallies) else known}
 
 
 def _report_ray_job(job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
+    """Report by KubeRay v1.5: a suspended job has neither a cluster nor a state of its program."""
+    if suspended and any(tally.existing for tally in tallies):
+        return {"jobDeploymentStatus": "Suspending"}
     if suspended:
-        active = any(tally.active for tally in tallies)
-        return {"jobDeploymentStatus": "Suspending" if active else "Suspended", "jobStatus": "PENDING"}
-    cluster = {"state": "ready" if _all_ready(tallies) else ""}
+        return {
+            "jobDeploymentStatus": "Suspended", "jobStatus": "", "rayClusterStatus": {"state": ""},
+            "rayClusterName": "",
+        }  # fmt: skip
+    known = job.get("status") or {}
+    is_ready = dig(known, "rayClusterStatus", "state") == "ready" or _all_ready(tallies)
+    cluster = {"state": "ready" if is_ready else ""}
     if _is_done(tallies):
         state, outcome = "Complete", "SUCCEEDED"
     elif _has_failed(tallies):
         state, outcome = "Failed", "FAILED"
     else:
-        state, outcome = "Running" if cluster["state"] else "Initializing", "RUNNING"
+        state, outcome = ("Running", "RUNNING") if is_ready else ("Initializing", "")
     return {
         "jobDeploymentStatus": state, "jobStatus": outcome, "rayClusterStatus": cluster,
         "rayClusterName": f"{name_of(job)}-cluster",
@@ -304,12 +349,7 @@ def _report_spark(job: JsonObject, tallies: list[Tally], suspended: bool, now: f
 REPORTS: Final[Mapping[str, Report]] = {
     "JobSet": _report_jobset,
     "TrainJob": _report_train_job,
-    "PyTorchJob": _report_replicas,
-    "TFJob": _report_replicas,
-    "XGBoostJob": _report_replicas,
-    "PaddleJob": _report_replicas,
-    "JAXJob": _report_replicas,
-    "MPIJob": _report_replicas,
+    **{kind: partial(_report_replicas, kind) for kind in _LEADERS},
     "RayCluster": _report_ray_cluster,
     "RayJob": _report_ray_job,
     "RayService": _report_ray_service,

@@ -7,20 +7,22 @@ from typing import Any
 from clusters.client import JsonObject
 
 
-def template(run_seconds: int = 20, **limits: str) -> JsonObject:
+def template(run_seconds: int = 20, *, container: str = "main", **limits: str) -> JsonObject:
     """A pod of one cpu that runs for a while."""
     resources: JsonObject = {"requests": {"cpu": "1"}}
     if limits:
         resources["limits"] = {f"nvidia.com/{name}": amount for name, amount in limits.items()}
-    container = {"name": "main", "image": "app", "resources": resources}
+    made = {"name": container, "image": "app", "resources": resources}
     return {
         "metadata": {"annotations": {"kueueweb.io/run-seconds": str(run_seconds)}, "labels": {"app": "train"}},
-        "spec": {"containers": [container], "restartPolicy": "Never"},
+        "spec": {"containers": [made], "restartPolicy": "Never"},
     }
 
 
-def _replicas(field: str, *roles: str) -> JsonObject:
-    return {field: {role: {"replicas": 1, "restartPolicy": "Never", "template": template()} for role in roles}}
+def _replicas(field: str, container: str, *roles: str) -> JsonObject:
+    """Of Kubeflow's training operator: its webhook asks for a container of that name."""
+    made = {"replicas": 1, "restartPolicy": "Never"}
+    return {field: {role: {**made, "template": template(container=container)} for role in roles}}
 
 
 def _ray_cluster() -> JsonObject:
@@ -52,12 +54,12 @@ def _spark() -> JsonObject:
 
 _SPECS: dict[tuple[str, str], JsonObject] = {
     ("jobset.x-k8s.io/v1alpha2", "JobSet"): _jobset(),
-    ("kubeflow.org/v1", "PyTorchJob"): _replicas("pytorchReplicaSpecs", "Master", "Worker"),
-    ("kubeflow.org/v1", "TFJob"): _replicas("tfReplicaSpecs", "Chief", "Worker"),
-    ("kubeflow.org/v1", "XGBoostJob"): _replicas("xgbReplicaSpecs", "Master", "Worker"),
-    ("kubeflow.org/v1", "PaddleJob"): _replicas("paddleReplicaSpecs", "Master", "Worker"),
-    ("kubeflow.org/v1", "JAXJob"): _replicas("jaxReplicaSpecs", "Worker"),
-    ("kubeflow.org/v2beta1", "MPIJob"): _replicas("mpiReplicaSpecs", "Launcher", "Worker"),
+    ("kubeflow.org/v1", "PyTorchJob"): _replicas("pytorchReplicaSpecs", "pytorch", "Master", "Worker"),
+    ("kubeflow.org/v1", "TFJob"): _replicas("tfReplicaSpecs", "tensorflow", "Chief", "Worker"),
+    ("kubeflow.org/v1", "XGBoostJob"): _replicas("xgbReplicaSpecs", "xgboost", "Master", "Worker"),
+    ("kubeflow.org/v1", "PaddleJob"): _replicas("paddleReplicaSpecs", "paddle", "Master", "Worker"),
+    ("kubeflow.org/v1", "JAXJob"): _replicas("jaxReplicaSpecs", "jax", "Worker"),
+    ("kubeflow.org/v2beta1", "MPIJob"): _replicas("mpiReplicaSpecs", "mpi", "Launcher", "Worker"),
     ("ray.io/v1", "RayCluster"): _ray_cluster(),
     ("ray.io/v1", "RayJob"): {
         "entrypoint": "python main.py", "shutdownAfterJobFinishes": True, "submissionMode": "HTTPMode",

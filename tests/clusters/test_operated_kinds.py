@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from clusters.client import NAMESPACES, JsonObject, Kind
@@ -89,6 +91,38 @@ def _without_gates_holder(spec: JsonObject) -> JsonObject:
         if role in spec
     }
     return {**spec, **roles}
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob"])
+def test_a_job_ends_with_its_leading_pod_and_the_pods_that_its_operator_leaves_are_stopped(
+    system: System, kind: str
+) -> None:
+    """Kubeflow's operators leave the pods of a job that has ended, unless `cleanPodPolicy` tells otherwise."""
+    job = copy.deepcopy(operated_job(kind))
+    [field] = [name for name in job["spec"] if name.endswith("ReplicaSpecs")]
+    job["spec"][field]["Worker"]["template"]["metadata"]["annotations"]["kueueweb.io/run-seconds"] = "1000"
+    system.install_operator(kind)
+    system.apply(job)
+    for _ in range(6):
+        system.turn(10)
+    workload = system.workload("train")
+    assert (workload.status, workload.reason) == (WorkloadStatus.FINISHED, "Succeeded")
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Succeeded"]
+    conditions = {each["type"]: each["status"] for each in there(system, kind)["status"]["conditions"]}
+    assert (conditions["Running"], conditions["Succeeded"]) == ("False", "True")
+
+
+def test_a_ray_cluster_is_ready_until_the_last_pod_of_a_stopped_one_is_gone(system: System) -> None:
+    system.install_operator("RayCluster")
+    system.apply(operated_job("RayCluster"))
+    for _ in range(4):
+        system.turn()
+    assert there(system, "RayCluster")["status"]["state"] == "ready"
+    hold(system.cluster, [("team", system.workload("train").name)], actor="alice", now=system.moment())
+    for _ in range(4):
+        system.turn()
+    assert (system.pods(), there(system, "RayCluster")["status"]["state"]) == ([], "suspended")
+    assert system.workload("train").quota_reserved_at is None
 
 
 def test_a_mistake_names_its_field(system: System) -> None:
