@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from scheduling.cycle.admission import Admitter
 from scheduling.cycle.assignment import Mode
@@ -52,6 +52,8 @@ class Cycle:
         self._admitter = admitter
         self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
         """The workloads preempted in this cycle, by cohort tree."""
+        self._gone: dict[str, WorkloadInfo] = {}
+        """Claimed workloads whose usage is removed at present."""
         self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
         self._lowered: list[tuple[Cell, int]] = []
         self._admissions: list[Admit] = []
@@ -75,16 +77,8 @@ class Cycle:
         cycle has already moved to other topology domains.
         """
         self._placed.update(placed)
-        entries = self._nominate_second_passes()
-        for entry in entries:
-            self._decide(entry)
-        heads = [] if blocked else self._nominate_heads()
-        for entry in self.in_order(entry for entry in heads if not entry.refused):
-            if self._state.readiness.is_stopped:
-                self._not_reached.append(entry)
-            else:
-                self._decide(entry)
-        entries += heads
+        with self._nominator.searches():
+            entries = self._decide_all(blocked=blocked)
         self._take_back()
         for entry in entries:
             if entry in self._not_reached:
@@ -102,6 +96,23 @@ class Cycle:
             second_pass_failures=tuple(self._failures),
             preemption_skips=dict(self._preemption_skips),
         )
+
+    def _decide_all(self, *, blocked: bool) -> list[Entry]:
+        """Nominate and decide: second passes first, then the heads."""
+        entries = self._nominate_second_passes()
+        for entry in entries:
+            self._decide(entry)
+        heads = [] if blocked else self._nominate_heads()
+        is_fair = self._state.configuration.fair_sharing is not None
+        for entry in self.in_order(entry for entry in heads if not entry.refused):
+            if self._state.readiness.is_stopped:
+                self._not_reached.append(entry)
+                continue
+            self._decide(entry)
+            if is_fair:  # the next entry is found by the shares of present usage
+                self._set_gone({})
+        self._set_gone({})
+        return entries + heads
 
     # -- steps 1 to 4 --------------------------------------------------------------------------------------------------
 
@@ -130,7 +141,8 @@ class Cycle:
             if info is not None:
                 state.journal.note_once(info)
                 heads.append((info, cq))
-        return self._nominator.nominate_all(heads, state.cycle)
+        self._set_gone({})
+        return [self._nominator.nominate(info, cq, state.cycle) for info, cq in heads]
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Yield the entries in the order in which they are decided. The order is lazy: earlier decisions change it."""
@@ -255,19 +267,43 @@ class Cycle:
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
-            claims = list(self._victims(entry).values())
-            for info in claims:
-                self._state.simulation.remove(info)
+            self._set_gone(self._victims(entry))
             self._recompute(entry)
-            for info in claims:
-                self._state.simulation.restore(info)
             if entry.assignment.mode is Mode.FIT:
                 entry.assignment.mode = Mode.DEFERRED_FIT
-            return self._fits(entry)[0]
+            return self._fits_without_victims(entry)
+        self._set_gone({})
         fits, quota_fits = self._fits(entry)
         if not fits and quota_fits:
             self._recompute(entry)
             return self._fits(entry)[0]
+        return fits
+
+    def _set_gone(self, wanted: Mapping[str, WorkloadInfo]) -> None:
+        """Have the usage of these claimed workloads removed, and that of no others. It stays so for the next entry:
+        in a cohort where many reclaim, each entry overlaps those before it, and has only the last claims to add."""
+        simulation, gone = self._state.simulation, self._gone
+        for key in [key for key in gone if key not in wanted]:
+            simulation.restore(gone.pop(key))
+        for key, info in wanted.items():
+            if key not in gone:
+                simulation.remove(info)
+                gone[key] = info
+
+    def _fits_without_victims(self, entry: Entry) -> bool:
+        """Return whether an entry that does not fit at once fits without its own victims and those of earlier
+        entries: whatever fits beside them fits without them."""
+        self._set_gone(self._victims(entry))
+        own = {target.info.key: target.info for target in entry.targets}
+        if entry.replaced is not None:
+            own[entry.replaced.key] = entry.replaced
+        simulation = self._state.simulation
+        added = [info for key, info in own.items() if key not in self._gone]
+        for info in added:
+            simulation.remove(info, note=False)
+        fits, _ = self._fits_now(entry)
+        for info in added:
+            simulation.restore(info, note=False)
         return fits
 
     def _recompute(self, entry: Entry) -> None:
@@ -327,10 +363,12 @@ class Cycle:
 
     def _use(self, entry: Entry) -> None:
         """Charge an assignment's usage until the end of the cycle."""
-        self._charge(entry.net_usage(), entry.assignment.topology_usage)
+        self._charge(entry, entry.net_usage())
 
-    def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
+    def _charge(self, entry: Entry, usage: CellAmounts) -> None:
         add_usage(usage)
+        self._state.simulation.note(entry.cq.name)
+        topology = entry.assignment.topology_usage
         for flavor, charge in topology:
             self._state.topology_flavors.add_usage(flavor, charge)
         self._taken_back.append((usage, topology))
@@ -348,10 +386,10 @@ class Cycle:
         priority."""
         if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
             return
-        assignment = entry.assignment
-        borrows = assignment.level > 0
+        self._set_gone({})
+        borrows = entry.assignment.level > 0
         usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
-        self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
+        self._charge(entry, tuple(part for part in usage if part[1] >= 0))
         for cell, amount in usage:
             if amount < 0:  # Usage is above the limit: as in Kueue, reserve a negative amount here and nothing above.
                 cell.usage += amount

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -116,10 +117,9 @@ class Nominator:
         self._placement = PlacementAssigner(topology, devices)
         self._preemptor = preemptor
 
-    def nominate_all(self, heads: Iterable[tuple[WorkloadInfo, ClusterQueueState]], cycle: int) -> list[Entry]:
-        """Nominate the heads of a cycle, each against the same unchanged usage."""
-        with self._preemptor.unchanged_usage():
-            return [self.nominate(info, cq, cycle) for info, cq in heads]
+    def searches(self) -> AbstractContextManager[None]:
+        """Keep what the searches of a cycle for preemption targets have in common."""
+        return self._preemptor.searches()
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
         """Check a head and find its assignment."""
@@ -327,9 +327,9 @@ class PreemptionOracle:
             return Mode.NO_CANDIDATES, level
         simulation = self._state.simulation
         for target in targets:
-            simulation.remove(target.info)
+            simulation.remove(target.info, note=False)
         level = cell.borrow_level(amount)[0]
         for target in targets:
-            simulation.restore(target.info)
+            simulation.restore(target.info, note=False)
         own = any(target.reason is PreemptionReason.IN_CLUSTER_QUEUE for target in targets)
         return (Mode.PREEMPT if own else Mode.RECLAIM), level

@@ -58,9 +58,9 @@ class Preemptor:
             else FairPreemption(finder, simulation, strategies, within_nominal=within_nominal)
         )
 
-    def unchanged_usage(self) -> AbstractContextManager[None]:
-        """Keep what searches have in common, while no workload starts or stops."""
-        return self._finder.unchanged_usage()
+    def searches(self) -> AbstractContextManager[None]:
+        """Keep what the searches of a cycle have in common."""
+        return self._finder.searches()
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
         """Return the workloads to preempt; empty if preemption cannot help."""
@@ -109,14 +109,14 @@ class Preemptor:
         for candidate in candidates:
             if not _is_valid_now(request, candidate, allow_borrowing):
                 continue
-            self._simulation.remove(candidate.info)
+            self._simulation.remove(candidate.info, note=False)
             targets.append(candidate)
             if request.fits(allow_borrowing):
                 fits = True
                 break
         kept = fill_back(request, self._simulation, targets, allow_borrowing) if fits else []
         for candidate in kept if fits else targets:
-            self._simulation.restore(candidate.info)
+            self._simulation.restore(candidate.info, note=False)
         return [(candidate.info, _REASONS[candidate.variant]) for candidate in kept]
 
 
@@ -129,12 +129,12 @@ def fill_back(
     # Backwards: the later a candidate in the order of preemption, the more it deserves to keep running.
     index = len(kept) - 2
     while index >= 0:
-        simulation.restore(kept[index].info)
+        simulation.restore(kept[index].info, note=False)
         if request.fits(allow_borrowing):
             kept[index] = kept[-1]
             kept.pop()
         else:
-            simulation.remove(kept[index].info)
+            simulation.remove(kept[index].info, note=False)
         index -= 1
     return kept
 

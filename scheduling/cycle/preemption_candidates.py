@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.resources import FlavorResource
@@ -19,6 +20,7 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.quota.cells import CohortNode, QuotaNode, fits_without_borrowing
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import WorkloadInfo
 
 LocalQueueUsage = Callable[[WorkloadInfo], float]
@@ -89,27 +91,29 @@ class CandidateFinder:
     def __init__(
         self,
         cluster_queues: Mapping[str, ClusterQueueState],
-        removed: Collection[str],
+        simulation: Simulation,
         protected: dict[str, float],
         local_queue_usage: LocalQueueUsage | None,
     ) -> None:
-        """`removed`: keys of workloads that are already removed. `protected`: receives, per preempting ClusterQueue,
-        the time when the next candidate loses its protection. `local_queue_usage`: usage for admission fair sharing;
-        None while it is off."""
+        """`simulation`: removes workloads; those removed are no candidates. `protected`: receives, per preempting
+        ClusterQueue, the time when the next candidate loses its protection. `local_queue_usage`: usage for admission
+        fair sharing; None while it is off."""
         self._cluster_queues = cluster_queues
-        self._removed = removed
+        self._simulation = simulation
+        self._removed = simulation.removed
         self._protected = protected
         self._local_queue_usage = local_queue_usage
-        self._borrowing: dict[tuple[int, int, frozenset[FlavorResource]], Firsts] | None = None
+        self._borrowing: dict[tuple[int, int, frozenset[FlavorResource]], _Borrowers] | None = None
 
     @contextmanager
-    def unchanged_usage(self) -> Iterator[None]:
-        """Keep which ClusterQueues borrow, for searches while no workload starts or stops."""
-        self._borrowing = {}
+    def searches(self) -> Iterator[None]:
+        """Keep which ClusterQueues borrow, for the searches of a cycle: of those that the simulation notes as changed,
+        each search looks again at those alone."""
+        self._borrowing, self._simulation.changed = {}, []
         try:
             yield
         finally:
-            self._borrowing = None
+            self._borrowing = self._simulation.changed = None
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
         """Return the sort key of candidates: evicted first, other queues before the preemptor's own, LocalQueues
@@ -195,45 +199,44 @@ class CandidateFinder:
     def _firsts(self, request: PreemptionRequest, common: CohortNode, skipped: QuotaNode) -> Firsts:
         """Return the ClusterQueues below a cohort that borrow and have stopping and running candidates, without the
         subtree visited before."""
-        found = self._borrowing_firsts(request, common, skipped)
-        if any(first.cq.protections for firsts in found for first in firsts):
+        borrowers = self._borrowers(request, common, skipped)
+        found = borrowers.stopping, borrowers.running
+        own = request.cq
+        if borrowers.any_protected:
             stopping, running = (
                 [first for first in firsts if self._has_candidates(request, first.cq, evicted=evicted)]
                 for firsts, evicted in zip(found, (True, False), strict=True)
             )
-        elif request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
-            stopping, running = ([first for first in firsts if first.cq is not request.cq] for firsts in found)
-        else:
-            priority = request.info.priority
-            stopping, running = (
-                [first for first in firsts if first.cq is not request.cq and first.rank[0] < priority]
-                for firsts in found
-            )
-        return stopping, running
+            return stopping, running
+        if own.name in borrowers.firsts:
+            found = [each for each in found[0] if each.cq is not own], [each for each in found[1] if each.cq is not own]
+        if own.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
+            return found
+        below = ((request.info.priority,),)  # sorts behind all ranks of lower priority, and before all others
+        return found[0][: bisect_left(found[0], below)], found[1][: bisect_left(found[1], below)]
 
-    def _borrowing_firsts(self, request: PreemptionRequest, common: CohortNode, skipped: QuotaNode) -> Firsts:
+    def _borrowers(self, request: PreemptionRequest, common: CohortNode, skipped: QuotaNode) -> _Borrowers:
         """Return the same for all requests that need these cells: with the request's own ClusterQueue, and with
         candidates that only other requests may preempt."""
         cohort = skipped if isinstance(skipped, CohortNode) else None
-        known = None if self._removed else self._borrowing
+        known, changed = self._borrowing, self._simulation.changed
+        if known is None or changed is None:
+            return _Borrowers(common, cohort, request.needed, self._first_of, self._cluster_queues)
         key = (id(common), id(cohort), request.needed)
-        found = known.get(key) if known is not None else None
-        if found is None:
-            found = [], []
-            for number, queue in enumerate(_borrowing_queues(common, cohort, request.needed)):
-                cq = self._cluster_queues[queue.name]
-                if cq.spec.never_reclaimed:
-                    continue
-                for firsts, ranked in zip(found, cq.ranking_of(request.needed), strict=True):
-                    for info in ranked:
-                        if not info.workload.never_reclaimed and info.key not in self._removed:
-                            firsts.append(First(_rank(info), number, cq))
-                            break
-            for firsts in found:
-                firsts.sort(key=_place)
-            if known is not None:
-                known[key] = found
+        found = known.get(key)
+        if found is None or not found.catch_up(changed):
+            found = known[key] = _Borrowers(common, cohort, request.needed, self._first_of, self._cluster_queues)
+            found.read = len(changed)
         return found
+
+    def _first_of(self, cq: ClusterQueueState, ranked: Sequence[WorkloadInfo]) -> Rank | None:
+        """Return the rank of the first workload that may be reclaimed; None if there is none."""
+        if cq.spec.never_reclaimed:
+            return None
+        for info in ranked:
+            if not info.workload.never_reclaimed and info.key not in self._removed:
+                return _rank(info)
+        return None
 
     def _has_candidates(self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool) -> bool:
         if cq is request.cq:
@@ -256,18 +259,14 @@ class CandidateFinder:
     def _merged(self, request: PreemptionRequest, sources: list[Source], evicted: bool) -> Iterator[Candidate]:
         """Yield the candidates of several queues in one order. A queue is looked into when its first workload is
         reached: most searches end after a few candidates, however many queues there are."""
-        closed = [
-            (first.rank, level, first.number, first.cq)
-            for level, source in enumerate(sources)
-            for first in (source.stopping if evicted else source.running)
-        ]
-        if len(sources) > 1:
-            closed.sort(key=lambda each: each[:3])
-        closed.reverse()
+        streams = [_closed(level, source, evicted) for level, source in enumerate(sources)]
+        closed = streams[0] if len(streams) == 1 else iter(merge(*streams, key=lambda each: each[:3]))
+        unopened = next(closed, None)
         opened: list[tuple[Rank, int, int, WorkloadInfo, ClusterQueueState, Iterator[WorkloadInfo]]] = []
-        while closed or opened:
-            if closed and (not opened or closed[-1][0] <= opened[0][0]):
-                _, level, number, cq = closed.pop()
+        while unopened is not None or opened:
+            if unopened is not None and (not opened or unopened[0] <= opened[0][0]):
+                _, level, number, cq = unopened
+                unopened = next(closed, None)
                 waiting = self.foreign_candidates(request, cq, evicted=evicted)
             else:
                 _, level, number, info, cq, waiting = heappop(opened)
@@ -278,8 +277,94 @@ class CandidateFinder:
                 heappush(opened, (_rank(following), level, number, following, cq, waiting))
 
 
+def _closed(level: int, source: Source, evicted: bool) -> Iterator[tuple[Rank, int, int, ClusterQueueState]]:
+    for first in source.stopping if evicted else source.running:
+        yield first.rank, level, first.number, first.cq
+
+
 def _place(first: First) -> tuple[Rank, int]:
     return first[:2]
+
+
+class _Borrowers:
+    """The ClusterQueues below a cohort that borrow any of the cells and have candidates, in the order of their first
+    ones. `firsts`: the entries of each queue in the two lists. `read`: how many changes of queues it has seen."""
+
+    __slots__ = (
+        "_below",
+        "_cells",
+        "_cluster_queues",
+        "_first_of",
+        "any_protected",
+        "firsts",
+        "keys",
+        "read",
+        "running",
+        "stopping",
+    )
+
+    def __init__(
+        self,
+        cohort: CohortNode,
+        skipped: CohortNode | None,
+        keys: frozenset[FlavorResource],
+        first_of: Callable[[ClusterQueueState, Sequence[WorkloadInfo]], Rank | None],
+        cluster_queues: Mapping[str, ClusterQueueState],
+    ) -> None:
+        cohorts, queues = cohort.children_with(keys)
+        self.keys = keys
+        self._first_of = first_of
+        self._cluster_queues = cluster_queues
+        self._below = any(child is not skipped for child, _ in cohorts)
+        self._cells = {queue.name: (number, cells) for number, (queue, cells) in enumerate(queues)}
+        self.read = 0
+        self.firsts: dict[str, tuple[First | None, First | None]] = {}
+        borrowing = _borrowing_queues(cohort, skipped, keys)
+        for number, queue in enumerate(borrowing):
+            place = number if self._below else self._cells[queue.name][0]
+            self._add(queue.name, place)
+        self.any_protected = any(cluster_queues[name].protections for name in (*self.firsts, *self._cells))
+        self.stopping = sorted((found[0] for found in self.firsts.values() if found[0]), key=_place)
+        self.running = sorted((found[1] for found in self.firsts.values() if found[1]), key=_place)
+
+    def _add(self, name: str, number: int) -> None:
+        cq = self._cluster_queues[name]
+        stopping, running = (self._first_of(cq, ranked) for ranked in cq.ranking_of(self.keys))
+        if stopping is not None or running is not None:
+            self.firsts[name] = (
+                None if stopping is None else First(stopping, number, cq),
+                None if running is None else First(running, number, cq),
+            )
+
+    def catch_up(self, changed: Sequence[str]) -> bool:
+        """Look again at the queues that have changed. Return False if that is not enough: usage within a child cohort
+        decides whether the child borrows."""
+        if self.read == len(changed):
+            return True
+        if self._below:
+            return False
+        for name in {*changed[self.read :]}:
+            if name in self._cells:
+                self._look_again(name)
+        self.read = len(changed)
+        return True
+
+    def _look_again(self, name: str) -> None:
+        before = self.firsts.pop(name, _NONE)
+        number, cells = self._cells[name]
+        if any(cell.usage > cell.subtree for cell in cells):
+            self._add(name, number)
+        after = self.firsts.get(name, _NONE)
+        for firsts, old, new in zip((self.stopping, self.running), before, after, strict=True):
+            if old == new:
+                continue
+            if old is not None:
+                del firsts[bisect_left(firsts, old)]
+            if new is not None:
+                insort(firsts, new)
+
+
+_NONE: Final[tuple[First | None, First | None]] = (None, None)
 
 
 def _rank(info: WorkloadInfo) -> Rank:

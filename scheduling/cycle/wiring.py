@@ -30,7 +30,7 @@ class CycleParts:
         self._state = state
         configuration = state.configuration
         fair = configuration.fair_sharing
-        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.wake_at, self._usage_of())
+        finder = CandidateFinder(state.cluster_queues, state.simulation, state.wake_at, self._usage_of())
         strategies = fair.preemption_strategies if fair else None
         features = configuration.features
         preemptor = Preemptor(

@@ -354,6 +354,7 @@ class State:
         """Update rankings: a workload that holds quota was asked to stop, or changed its priority."""
         cq = self.cluster_queues[info.cluster_queue]
         cq.forget_ranking()
+        self.simulation.note(cq.name)
         self.journal.note(cq.forget_ranking)
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
@@ -411,6 +412,7 @@ class State:
         info.queue_state = QueueState.RESERVING
         cq.workloads[info.key] = info
         cq.forget_ranking()
+        self.simulation.note(cq.name)
         cq.generation += 1
         self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
         self.readiness.watch(info, self.configuration)
@@ -424,6 +426,7 @@ class State:
             self.topology_flavors.remove_usage(flavor, charge)
         del cq.workloads[info.key]
         cq.forget_ranking()
+        self.simulation.note(cq.name)
 
     def discharge(self, info: WorkloadInfo) -> None:
         """Release the quota, topology and devices of a workload, and note that its cohort tree changed."""

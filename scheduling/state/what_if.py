@@ -13,17 +13,28 @@ class Simulation:
     def __init__(self, topologies: TopologyFlavors) -> None:
         self._topologies = topologies
         self.removed: dict[str, WorkloadInfo] = {}
+        self.changed: list[str] | None = None
+        """The ClusterQueues whose usage or candidates have changed, in order, while searches of a cycle ask for it."""
 
-    def remove(self, info: WorkloadInfo) -> None:
-        """Remove the usage of a workload, as if it had stopped."""
+    def note(self, cluster_queue: str) -> None:
+        """Note that a ClusterQueue's usage, or the workloads that hold quota in it, have changed."""
+        if self.changed is not None:
+            self.changed.append(cluster_queue)
+
+    def remove(self, info: WorkloadInfo, *, note: bool = True) -> None:
+        """Remove the usage of a workload, as if it had stopped. `note`: searches may begin before it is restored."""
         remove_usage(info.usage)
         for flavor, usage in info.topology_usage:
             self._topologies.remove_usage(flavor, usage)
         self.removed[info.key] = info
+        if note:
+            self.note(info.cluster_queue)
 
-    def restore(self, info: WorkloadInfo) -> None:
-        """Undo `remove`."""
+    def restore(self, info: WorkloadInfo, *, note: bool = True) -> None:
+        """Undo `remove`, with the same `note`."""
         add_usage(info.usage)
         for flavor, usage in info.topology_usage:
             self._topologies.add_usage(flavor, usage)
         del self.removed[info.key]
+        if note:
+            self.note(info.cluster_queue)

@@ -80,3 +80,17 @@ def test_a_preemptor_looks_into_one_queue_however_many_borrow(borrowers: int) ->
     assert list(preemptions(result)) == ["w00"]
     looked_into = counted["preemption_candidates", "foreign_candidates"]
     assert looked_into <= 4  # for the oracle and for the targets; a generator is called again to continue
+
+
+@pytest.mark.parametrize("owners", [10, 40])
+def test_preemptors_of_one_cohort_take_each_claim_away_once(owners: int) -> None:
+    """All nominate the same victim; each but the first then searches beside the claims of those before it."""
+    made = Builder()
+    for number in range(owners):
+        made.queue(f"owner{number:02}", {"default": 1}, "all", preemption=preemption(reclaim="Any"))
+        made.queue(f"b{number:02}", {"default": 0}, "all").running(f"w{number:02}", f"b{number:02}", 1)
+        made.pending(f"back{number:02}", f"owner{number:02}", 1)
+    result, counted = calls(lambda: cycle(made.world))
+    assert len(preemptions(result)) == owners
+    assert counted["what_if", "remove"] <= 10 * owners
+    assert counted["preemption_candidates", "_first_of"] <= 25 * owners  # were all looked at again, 2 * owners ** 2
