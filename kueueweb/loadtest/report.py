@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Final
 
@@ -62,6 +62,16 @@ def lines(shape: Shape, run: Run) -> Iterator[str]:
     admitted = sum(life.admitted_at is not None for life in run.lives.values())
     yield f"{admitted} of {shape.workload_count} workloads were admitted and finished"
     yield from _CONDITIONS
+
+
+def processor_lines(shape: Shape, taken: Mapping[str, float]) -> Iterator[str]:
+    """Seconds of processor by process; nothing if the processes are not ours."""
+    if not taken:
+        return
+    yield ""
+    yield f"{'processor of our own processes':34}{'seconds':>12}{'ms/workload':>14}"
+    for name, seconds in [*taken.items(), ("all", sum(taken.values()))]:
+        yield f"{name:34}{seconds:12.1f}{1000 * seconds / shape.workload_count:14.2f}"
 
 
 def _line(label: str, ours: float, kueues: float | None, floor: float | None = None) -> str:

@@ -7,7 +7,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -17,6 +18,7 @@ from kueueweb.demo.supervisor import Supervisor
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port
 from kueueweb.embedded.valkey import Valkey
+from kueueweb.loadtest.processor import seconds_taken
 from kueueweb.loadtest.shape import NAMESPACE
 
 _LIMITS = (
@@ -29,9 +31,25 @@ _NEEDED = ("web", "scheduler", "beat")
 _START_SECONDS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The running processes of a load test, and the URL of their server."""
+
+    server: str
+    supervisor: Supervisor
+    postgres: Postgres
+    valkey: Valkey
+
+    def processor_seconds(self) -> Mapping[str, float]:
+        """Seconds of processor taken so far, by the name of the process."""
+        pids = {name: self.supervisor.pid(name) for name in _NEEDED}
+        pids |= {"postgresql": self.postgres.pid, "valkey": self.valkey.pid}
+        return {name: seconds_taken(pid) for name, pid in pids.items() if pid is not None}
+
+
 @contextlib.contextmanager
-def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[str]:
-    """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; yields the server's URL, and stops all of it."""
+def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[Stack]:
+    """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; the end of the context stops all of it."""
     port, cluster_port = free_port(), free_port()
     folder.chmod(0o711)  # if root starts it, PostgreSQL runs as another user and must reach its own folder
     with contextlib.ExitStack() as stack:
@@ -60,7 +78,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
                 supervisor.start(process)
         server = f"http://127.0.0.1:{port}"
         _wait_for(server, supervisor)
-        yield server
+        yield Stack(server, supervisor, postgres, valkey)
 
 
 def _preparation(folder: Path) -> Iterator[Process]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 
+from kueueweb.loadtest.processor import seconds_taken
 from kueueweb.loadtest.shape import arrivals, manifest_text, read_shape, workload_json
 from tests.api_client import SchemaClient
 
@@ -41,3 +44,20 @@ def test_a_small_run_of_the_topology_shape(tmp_path: Path, capsys: pytest.Captur
     assert f"{count} of {count} workloads were admitted and finished" in said
     assert "no Kubernetes is in it" in said
     assert "50 requests a second, burst 100" in said
+    taken = dict(line.split()[:2] for line in said[said.index("processor of our own") :].splitlines()[1:])
+    assert taken.keys() == {"web", "scheduler", "beat", "postgresql", "valkey", "all"}
+    assert float(taken["scheduler"]) > 0
+
+
+def test_processor_time_includes_that_of_ended_and_running_children() -> None:
+    work = "import time\nwhile time.process_time() < 0.3: pass\n"
+    parent = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {work!r}])\n"
+        f"subprocess.Popen([sys.executable, '-c', {work!r} + 'print(flush=True); input()'], stdin=subprocess.PIPE)\n"
+        "input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert seconds_taken(process.pid) >= 0.58
+    assert seconds_taken(process.pid) == 0.0

@@ -17,7 +17,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.loadtest.client import Client, RequestRefused
-from kueueweb.loadtest.report import lines
+from kueueweb.loadtest.processor import Clock
+from kueueweb.loadtest.report import lines, processor_lines
 from kueueweb.loadtest.runner import Runner, StalledRun
 from kueueweb.loadtest.shape import InvalidShape, read_shape
 from kueueweb.loadtest.stack import private_stack
@@ -41,31 +42,35 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             shape = read_shape(options["file"])
-            with self._server(options) as (server, username, password):
+            with self._server(options) as (server, username, password, clock):
                 runner = Runner(
                     Client(server, username, password), shape, self._say, patience_seconds=options["patience"]
                 )
                 runner.prepare()
                 self._say(f"{shape.workload_count} workloads in {len(shape.cluster_queues)} ClusterQueues at {server}")
+                before = clock()
                 run = runner.run()
+                taken = {name: seconds - before.get(name, 0.0) for name, seconds in clock().items()}
         except (OSError, json.JSONDecodeError, InvalidShape) as error:
             raise CommandError(f"{options['file']}: {error}") from error
         except (RequestRefused, StalledRun, ServerUnavailable) as error:
             raise CommandError(str(error)) from error
         for line in lines(shape, run):
             self._say(line)
+        for line in processor_lines(shape, taken):
+            self._say(line)
 
     @contextlib.contextmanager
-    def _server(self, options: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    def _server(self, options: dict[str, Any]) -> Iterator[tuple[str, str, str, Clock]]:
         if options["server"]:
-            yield options["server"], options["username"], options["password"]
+            yield options["server"], options["username"], options["password"], dict  # its processes may run elsewhere
             return
         password = secrets.token_urlsafe(32)
         with (
             tempfile.TemporaryDirectory(prefix="kueueweb-") as folder,
-            private_stack(Path(folder), settings.BASE_DIR, password, self._say) as server,
+            private_stack(Path(folder), settings.BASE_DIR, password, self._say) as stack,
         ):
-            yield server, "admin", password
+            yield stack.server, "admin", password, stack.processor_seconds
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
