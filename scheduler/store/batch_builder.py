@@ -143,7 +143,8 @@ class BatchBuilder:
                 return steps
             workload = self._scale_down(workload)
             context = self._rows.context(workload, self._configuration, wanted=self._is_wanted(key))
-            context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
+            if key in self._accumulated:
+                context = replace(context, accumulated_seconds=self._accumulated[key])
             if key in self._evicted:  # it has stopped, and may have been admitted again since
                 context = replace(context, eviction_request=None)
             step = next_step(workload, context, self._now)

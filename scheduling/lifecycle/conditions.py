@@ -24,6 +24,8 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.model.workload import Admission, Condition, Workload
 
+Conditions = Mapping[ConditionType, Condition]
+
 ADMITTED = "Admitted"
 NO_RESERVATION = "NoReservation"
 UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
@@ -66,12 +68,19 @@ def with_condition(
     workload: Workload, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
 ) -> Workload:
     """Set a condition. An equal one is left unchanged."""
-    before = workload.conditions.get(type_)
+    conditions = _with(workload.conditions, type_, status, reason, message, now)
+    return workload if conditions is workload.conditions else replace(workload, conditions=conditions)
+
+
+def _with(
+    conditions: Conditions, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
+) -> Conditions:
+    """The conditions with one of them set; the same mapping if it is so already."""
+    before = conditions.get(type_)
     if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
-        return workload
+        return conditions
     since = before.last_transition_time if before is not None and before.status is status else now
-    condition = Condition(type_, status, reason, message, since)
-    return replace(workload, conditions={**workload.conditions, type_: condition})
+    return {**conditions, type_: Condition(type_, status, reason, message, since)}
 
 
 def without_condition(workload: Workload, type_: ConditionType) -> Workload:
@@ -123,8 +132,9 @@ def reserve(
 ) -> Workload:
     """Set the admission. The workload is admitted at once if it lists every check that the admission needs, and all
     listed checks are Ready."""
-    workload = replace(workload, admission=admission, placement=placement)
-    workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
+    message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
+    conditions = _reserved(workload.conditions, message, now)
+    workload = replace(workload, admission=admission, placement=placement, conditions=conditions)
     listed = {check.name for check in workload.admission_checks}
     return sync_admitted(workload, now) if listed.issuperset(required_checks) else workload
 
@@ -136,12 +146,17 @@ def admitted(workload: Workload, message: str, now: float) -> Workload:
 
 def reserved(workload: Workload, message: str, now: float) -> Workload:
     """Set QuotaReserved to True for the present admission, and end earlier Evicted and Preempted conditions."""
+    conditions = _reserved(workload.conditions, message, now)
+    return workload if conditions is workload.conditions else replace(workload, conditions=conditions)
+
+
+def _reserved(conditions: Conditions, message: str, now: float) -> Conditions:
     for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
-        before = workload.condition(type_)
+        before = conditions.get(type_)
         if before is not None and before.status is ConditionStatus.TRUE:
             text = f"Previously: {before.message}"
-            workload = with_condition(workload, type_, ConditionStatus.FALSE, QUOTA_RESERVED, text, now)
-    return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE, QUOTA_RESERVED, message, now)
+            conditions = _with(conditions, type_, ConditionStatus.FALSE, QUOTA_RESERVED, text, now)
+    return _with(conditions, ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE, QUOTA_RESERVED, message, now)
 
 
 def pending(workload: Workload, reason: str, message: str, now: float) -> Workload:

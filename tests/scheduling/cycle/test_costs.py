@@ -13,7 +13,8 @@ import pytest
 
 from scheduling.model.device import Device
 from scheduling.model.node import Node
-from tests.scheduling.world_helpers import Builder, admissions, cycle, preemption, preemptions
+from scheduling.model.vocabulary import ConditionType
+from tests.scheduling.world_helpers import Builder, admissions, cycle, preemption, preemptions, settled
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 QUEUES = 20
@@ -94,3 +95,19 @@ def test_preemptors_of_one_cohort_take_each_claim_away_once(owners: int) -> None
     assert len(preemptions(result)) == owners
     assert counted["what_if", "remove"] <= 10 * owners
     assert counted["preemption_candidates", "_first_of"] <= 25 * owners  # were all looked at again, 2 * owners ** 2
+
+
+def test_an_admission_copies_its_workload_twice() -> None:
+    """With its quota, and as admitted: a copy of all its fields is among the dearest steps of an admission."""
+    made = Builder().queue("q", {"default": QUEUES})
+    for number in range(QUEUES):
+        made.pending(f"w{number:02}", "q", 1)
+
+    def admit() -> list[bool]:
+        settled(made.world)
+        found = [made.world.workload(f"team/w{number:02}") for number in range(QUEUES)]  # a change waits for a reader
+        return [workload is not None and workload.is_true(ConditionType.ADMITTED) for workload in found]
+
+    found, counted = calls(admit)
+    assert all(found)
+    assert counted["dataclasses", "replace"] == 2 * QUEUES
