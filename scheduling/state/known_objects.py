@@ -87,6 +87,15 @@ class KnownObjects:
             and (_is_placed(info, node, device) or (not device and _has_domain(info, node)))
         )
 
+    def workloads_placed_on(self, node: str, device: str = "") -> list[str]:
+        """The workloads with a pod that kueueweb placed on the node; with the UUID of a device, only workloads that
+        hold a part of it."""
+        return sorted(
+            key
+            for key, info in self._state.workloads.items()
+            if info.queue_state is QueueState.RESERVING and _is_placed(info, node, device)
+        )
+
     def device_count(self, key: str) -> int:
         """How many devices, or shares of devices, a workload holds."""
         placement = self._state.workloads[key].placement

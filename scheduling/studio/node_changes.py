@@ -1,4 +1,4 @@
-"""Changes of nodes and devices as values: added, cordoned, lost, back in service."""
+"""Changes of nodes and devices as values: added, cordoned, drained, lost, back in service."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
-from scheduling.lifecycle.conditions import evict
 from scheduling.model.device import Device
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.vocabulary import EvictionReason
 from scheduling.model.workload import Workload
+from scheduling.studio.world_changes import evict_and_requeue
 from scheduling.world import World
 
 
@@ -49,6 +49,23 @@ class CordonNode:
 
 
 @dataclass(frozen=True, slots=True)
+class DrainNode:
+    """An operator drains the node, or one of its devices: it is cordoned, and the workloads placed on it are evicted
+    and wait again. Their pods have stopped at once. Pods of other schedulers stay. Raises KeyError as `AddNodes`."""
+
+    name: str
+    device: str = ""
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        held = world.objects.workloads_placed_on(self.name, self.device)
+        CordonNode(self.name, self.device).apply(world, now)
+        place = f"{self.name}/{self.device}" if self.device else self.name
+        for key in held:
+            evict_and_requeue(world, key, EvictionReason.DRAINED, f"Moved away from {place}", now)
+
+
+@dataclass(frozen=True, slots=True)
 class LoseNode:
     """The node, or one of its devices, fails: the workloads on it are evicted, and wait again. Workloads with a
     topology first try to replace the node, as in a cycle. Raises KeyError as `AddNodes`."""
@@ -74,8 +91,7 @@ class LoseNode:
         if not self.device and _has_topology(workload):
             world.set_workload(replace(workload, unhealthy_nodes=(*workload.unhealthy_nodes, self.name)), now)
             return
-        world.set_workload(evict(workload, EvictionReason.NODE_FAILURES, message, now), now)
-        world.release_workload(key, now)
+        evict_and_requeue(world, key, EvictionReason.NODE_FAILURES, message, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,7 @@ class ReturnNode:
         world.set_node(in_service(world.objects.nodes[self.name]))
 
 
-NodeChange = AddNodes | CordonNode | LoseNode | ReturnNode
+NodeChange = AddNodes | CordonNode | DrainNode | LoseNode | ReturnNode
 
 
 def in_service(node: Node) -> Node:

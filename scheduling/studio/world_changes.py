@@ -1,13 +1,15 @@
-"""Changes of a World as values: an object set or deleted, a setting changed, a workload ended."""
+"""Changes of a World as values: an object set or deleted, a setting changed, a workload ended, requeued or given
+another priority."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.search.namespace_quota import NamespaceQuota
+from scheduling.lifecycle.conditions import evict
 from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import Cohort
@@ -18,7 +20,9 @@ from scheduling.model.node import Node
 from scheduling.model.pod_defaults import RuntimeClass
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import EvictionReason
 from scheduling.model.workload import Workload
+from scheduling.state.workload_info import QueueState
 from scheduling.world import World
 
 
@@ -113,6 +117,34 @@ class EndWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class RequeueWorkload:
+    """A workload that holds quota is evicted and waits again; its pods have stopped at once. A waiting workload stays
+    as it is. Raises KeyError when it is applied to a World without that workload."""
+
+    key: str
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        if world.queue_state(self.key) is QueueState.RESERVING:
+            evict_and_requeue(world, self.key, EvictionReason.REQUEUE_REQUESTED, "Requeued by the plan", now)
+
+
+@dataclass(frozen=True, slots=True)
+class SetPriority:
+    """A workload has another priority. Raises KeyError when it is applied to a World without that workload."""
+
+    key: str
+    priority: int
+
+    def apply(self, world: World, now: float) -> None:
+        """Apply the change."""
+        workload = world.workload(self.key)
+        if workload is None:
+            raise KeyError(self.key)
+        world.set_workload(replace(workload, priority=self.priority), now)
+
+
+@dataclass(frozen=True, slots=True)
 class SetConfiguration:
     """The scheduler has another configuration."""
 
@@ -151,6 +183,14 @@ class Change(Protocol):
 
     def apply(self, world: World, now: float) -> None:
         """Apply the change."""
+
+
+def evict_and_requeue(world: World, key: str, reason: EvictionReason, message: str, now: float) -> None:
+    """Evict a workload that holds quota. Its pods have stopped at once, its quota is free, and it waits again."""
+    workload = world.workload(key)
+    assert workload is not None  # it holds quota
+    world.set_workload(evict(workload, reason, message, now), now)
+    world.release_workload(key, now)
 
 
 def apply_changes(world: World, changes: Iterable[Change], now: float) -> None:

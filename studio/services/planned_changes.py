@@ -13,6 +13,7 @@ from accounts.models import Cluster
 from foundation.exceptions import InvalidRequest
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
+from queues.models import WorkloadPriorityClass
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
 from scheduler.store.kept_world import changed_rows, kept_world
@@ -38,10 +39,12 @@ from scheduling.studio.world_changes import (
     DeleteObject,
     EndWorkload,
     Namespace,
+    RequeueWorkload,
     SetConfiguration,
     SetDeviceObjects,
     SetObject,
     SetPlacementPolicies,
+    SetPriority,
     Settable,
 )
 from scheduling.world import World
@@ -93,7 +96,17 @@ def _attempt(cluster: Cluster, plan: Plan, user: User | None, now: float) -> tup
         transaction.set_rollback(True)
     if plan.node_policy or plan.device_policy:
         changes.append(_policies(cluster, plan))
-    return world, [*changes, *plan.nodes, *(EndWorkload(key) for key in plan.end)]
+    return world, [*changes, *plan.nodes, *_acts(cluster, plan)]
+
+
+def _acts(cluster: Cluster, plan: Plan) -> Iterator[Change]:
+    """Yield what happens to single workloads."""
+    yield from (EndWorkload(key) for key in plan.end)
+    yield from (RequeueWorkload(key) for key in plan.requeue)
+    names = {name for _, name in plan.priorities}
+    rows = WorkloadPriorityClass.objects.filter(cluster=cluster, name__in=names)
+    values = dict(rows.values_list("name", "value")) if names else {}
+    yield from (SetPriority(key, values[name]) for key, name in plan.priorities)
 
 
 def _policies(cluster: Cluster, plan: Plan) -> Change:

@@ -13,39 +13,45 @@ from accounts.services.access import Access, access_of
 from accounts.services.apply_result import Action, Applied
 from accounts.services.cluster_settings import CONFIGURATION_NAME
 from clusters.manifests import ApplyResult, apply_documents, delete_manifest, kind_named
-from foundation.exceptions import InvalidRequest, ManifestErrors, NotFound
+from foundation.exceptions import InvalidRequest, ManifestErrors, NotFound, NotPermitted
 from gpus.models import Device, Node
 from queues.manifests.documents import Document, read_documents
-from queues.models import Workload
+from queues.models import Workload, WorkloadPriorityClass
 from queues.services.owners import require_owner
+from queues.services.pod_policy import class_problem
 from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.errors import ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
-from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, NodeChange, ReturnNode
+from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
 
 MAX_PLAN_BYTES: Final = 2**18
 _MAX_ADDED_NODES: Final = 1000
 _MAX_LISTED: Final = 1000
-_NODE_FIELDS: Final = ("add", "cordon", "lose", "return")
+_NODE_FIELDS: Final = ("add", "cordon", "drain", "lose", "return")
+_OF_A_DEVICE: Final = {"cordon": CordonNode, "drain": DrainNode, "lose": LoseNode}
 _COMMAND_LINE: Final = Access("manage.py", is_superuser=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Changes that all happen at once: manifests applied and deleted, nodes and devices, workloads that end (keys), and
-    the default policies of placement, empty where they stay."""
+    """Changes that all happen at once: manifests applied and deleted, nodes and devices, workloads that end or are
+    requeued (keys), workloads with the WorkloadPriorityClass that they get, and the default policies of placement,
+    empty where they stay."""
 
     apply: tuple[Document, ...] = ()
     delete: tuple[Document, ...] = ()
     nodes: tuple[NodeChange, ...] = ()
     end: tuple[str, ...] = ()
+    requeue: tuple[str, ...] = ()
+    priorities: tuple[tuple[str, str], ...] = ()
     node_policy: str = ""
     device_policy: str = ""
 
 
 def read_plan(text: str | bytes) -> Plan:
-    """Read a plan: one document with the sections apply, delete, nodes, end and policies, or manifests to apply.
+    """Read a plan: one document with the sections apply, delete, nodes, end, requeue, priorities and policies, or
+    manifests to apply.
 
     Raises `HostileManifest`, and `ManifestErrors` with every mistake located.
     """
@@ -70,7 +76,10 @@ def read_plan(text: str | bytes) -> Plan:
 def _read_sections(top: FieldReader) -> Plan:
     applied, deleted = (_documents(top, name) for name in ("apply", "delete"))
     nodes = [_node_change(item) for item in top.items("nodes", max_items=_MAX_LISTED)]
-    ended = top.texts("end", max_items=_MAX_LISTED, syntax=_key_mistake)
+    ended, requeued = (
+        tuple(top.texts(name, max_items=_MAX_LISTED, syntax=_key_mistake)) for name in ("end", "requeue")
+    )
+    priorities = tuple(_priority(item) for item in top.items("priorities", max_items=_MAX_LISTED))
     policies = top.fields("policies")
     node_policy = policies.optional_choice("node", NODE_POLICIES) if policies else None
     device_policy = policies.optional_choice("device", DEVICE_POLICIES) if policies else None
@@ -78,7 +87,26 @@ def _read_sections(top: FieldReader) -> Plan:
         policies.close()
     top.close()
     found = tuple(change for change in nodes if change is not None)
-    return Plan(applied, deleted, found, tuple(ended), node_policy or "", device_policy or "")
+    return Plan(
+        applied,
+        deleted,
+        found,
+        ended,
+        requeued,
+        priorities,
+        node_policy=node_policy or "",
+        device_policy=device_policy or "",
+    )
+
+
+def _priority(item: FieldReader) -> tuple[str, str]:
+    """A workload, and the class that it gets."""
+    key = item.text("workload", required=True)
+    if key and (mistake := _key_mistake(key)):
+        item.error("workload", mistake, key)
+    found = key, item.text("class", required=True)
+    item.close()
+    return found
 
 
 def _documents(top: FieldReader, name: str) -> tuple[Document, ...]:
@@ -103,10 +131,7 @@ def _read_change(item: FieldReader, field: str) -> NodeChange:
         count = item.integer("add", 1, minimum=1, maximum=_MAX_ADDED_NODES)
         return AddNodes(item.text("like", required=True), count)
     name = item.text(field, required=True)
-    if field == "return":
-        return ReturnNode(name)
-    device = item.text("device")
-    return CordonNode(name, device) if field == "cordon" else LoseNode(name, device)
+    return ReturnNode(name) if field == "return" else _OF_A_DEVICE[field](name, item.text("device"))
 
 
 def _key_mistake(key: str) -> str | None:
@@ -126,7 +151,7 @@ def store_plan(cluster: Cluster, plan: Plan, access: Access, user: User | None) 
     `MirroredFromCluster`.
     """
     _check_nodes(cluster, plan, access)
-    _check_ended(cluster, plan, access)
+    _check_acted_on(cluster, plan, access)
     applied = apply_documents(cluster, plan.apply, user=user).objects if plan.apply else ()
     deleted = tuple(_delete(cluster, document, access) for document in plan.delete)
     return ApplyResult((*applied, *deleted), dry_run=True)
@@ -147,7 +172,7 @@ def _check_nodes(cluster: Cluster, plan: Plan, access: Access) -> None:
             gone.add(name)
         if not Node.objects.filter(cluster=cluster, name=name).exists():
             raise NotFound(f"There is no Node {name} in cluster {cluster.name}.")
-        device = change.device if isinstance(change, CordonNode | LoseNode) else ""
+        device = change.device if isinstance(change, CordonNode | DrainNode | LoseNode) else ""
         if device and not Device.objects.filter(node__cluster=cluster, node__name=name, uuid=device).exists():
             raise NotFound(f"There is no Device {device} on Node {name} in cluster {cluster.name}.")
 
@@ -157,17 +182,34 @@ def _name_of(document: Document) -> str:
     return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
 
-def _check_ended(cluster: Cluster, plan: Plan, access: Access) -> None:
-    keys = [(namespace, name) for namespace, _, name in (key.partition("/") for key in plan.end)]
+def _check_acted_on(cluster: Cluster, plan: Plan, access: Access) -> None:
+    """Require what the actions themselves require: end, requeue and another priority."""
+    wanted = [*plan.end, *plan.requeue, *(key for key, _ in plan.priorities)]
+    keys = [(namespace, name) for namespace, _, name in (key.partition("/") for key in wanted)]
+    queues: dict[tuple[str, str], str] = {}
     for namespace, name in keys:
         missing = NotFound(f"There is no unfinished Workload {namespace}/{name} in cluster {cluster.name}.")
         if not access.sees(namespace):
             raise missing
         access.require("submit", "Workload", namespace)
         rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=name)
-        if not rows.exclude(status=WorkloadStatus.FINISHED).exists():
+        queue = rows.exclude(status=WorkloadStatus.FINISHED).values_list("queue_name", flat=True).first()
+        if queue is None:
             raise missing
+        queues[namespace, name] = queue
     require_owner(cluster, access, keys)
+    for key, name in plan.priorities:
+        namespace, _, workload = key.partition("/")
+        _check_class(cluster, access, namespace, queues[namespace, workload], name)
+
+
+def _check_class(cluster: Cluster, access: Access, namespace: str, queue: str, name: str) -> None:
+    if not WorkloadPriorityClass.objects.filter(cluster=cluster, name=name).exists():
+        raise NotFound(f"There is no WorkloadPriorityClass {name} in cluster {cluster.name}.")
+    if access.may("protect", "Workload", namespace):
+        return
+    if problem := class_problem(cluster, namespace, queue, name):
+        raise NotPermitted(f"{name} {problem}.")
 
 
 def _delete(cluster: Cluster, document: Document, access: Access) -> Applied:

@@ -16,9 +16,9 @@ from accounts.models import Cluster
 from clusters.manifests import apply_manifests
 from foundation.exceptions import InvalidRequest, KueuewebError, ManifestErrors
 from gpus.models import Node
-from queues.models import ClusterQueue, Workload
+from queues.models import ClusterQueue, Workload, WorkloadPriorityClass
 from scheduler.leader.engine import Engine
-from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, ReturnNode
+from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, ReturnNode
 from studio.services.planned_changes import planned_changes
 from studio.services.plans import Plan, read_plan
 from studio.services.trials import try_what_if
@@ -92,15 +92,26 @@ def test_the_sections_of_a_plan() -> None:
         nodes:
         - {add: 2, like: n1}
         - cordon: n1
+        - {drain: n2, device: GPU-2}
         - {lose: n1, device: GPU-1}
         - return: n2
         end: [team/a]
+        requeue: [team/b]
+        priorities: [{workload: team/c, class: high}]
         policies: {node: fgd}
         """
     ) == Plan(
         delete=read_plan("delete: [{kind: Workload, metadata: {name: w, namespace: team}}]").delete,
-        nodes=(AddNodes("n1", 2), CordonNode("n1"), LoseNode("n1", "GPU-1"), ReturnNode("n2")),
+        nodes=(
+            AddNodes("n1", 2),
+            CordonNode("n1"),
+            DrainNode("n2", "GPU-2"),
+            LoseNode("n1", "GPU-1"),
+            ReturnNode("n2"),
+        ),
         end=("team/a",),
+        requeue=("team/b",),
+        priorities=(("team/c", "high"),),
         node_policy="fgd",
     )
 
@@ -114,6 +125,9 @@ def test_the_sections_of_a_plan() -> None:
         ("nodes: [{like: a}]", "nodes[0]"),
         ("nodes: [{return: a, device: b}]", "nodes[0].device"),
         ("end: [w]", "end[0]"),
+        ("requeue: [w]", "requeue[0]"),
+        ("priorities: [{workload: w, class: high}]", "priorities[0].workload"),
+        ("priorities: [{workload: team/w}]", "priorities[0].class"),
         ("apply: 3", "apply"),
         ("policies: {node: random}", "policies.node"),
         ("nothing: 3", "nothing"),
@@ -178,6 +192,15 @@ def test_the_answer_happens_when_nothing_else_changes(cluster: Cluster, text: st
         assert (figures["main"]["pending"], figures["main"]["reserving"]) == (len(waiting), len(holding))
 
 
+def test_a_requeued_workload_and_another_priority_are_tried_on_stored_rows(cluster: Cluster) -> None:
+    WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=9, created_at=START)
+    assert answer_of(cluster, "requeue: [team/a]")["evictions"][0]["reason"] == "RequeueRequested"
+    whole = answer_of(cluster, "requeue: [team/a]\npriorities: [{workload: team/w, class: high}]")
+    assert whole["effects"]["starts"] == {"team/w": "main"}
+    assert [lost["workload"] for lost in whole["evictions"]] == ["team/a"]
+    assert set(Workload.objects.values_list("priority", flat=True)) == {0}
+
+
 def test_a_lost_and_an_added_node_are_tried_on_stored_rows(cluster: Cluster) -> None:
     make_node(cluster, "n1", [{}, {}])
     whole = answer_of(cluster, "nodes: [{lose: n1}]")
@@ -196,6 +219,11 @@ def test_a_lost_and_an_added_node_are_tried_on_stored_rows(cluster: Cluster) -> 
         ("nodes: [{lose: n1}, {add: 1, like: n1}]", "Invalid"),
         ("{delete: [{kind: Node, metadata: {name: n1}}], nodes: [{cordon: n1}]}", "Invalid"),
         ("end: [team/none]", "NotFound"),
+        ("requeue: [team/none]", "NotFound"),
+        ("priorities: [{workload: team/none, class: high}]", "NotFound"),
+        ("priorities: [{workload: team/w, class: none}]", "NotFound"),
+        ("nodes: [{drain: none}]", "NotFound"),
+        ("nodes: [{drain: n1, device: none}]", "NotFound"),
         ("delete: [{kind: ClusterQueue, metadata: {name: none}}]", "NotFound"),
         ("delete: [{kind: Nonsense, metadata: {name: none}}]", "Invalid"),
         ("apply: [{kind: Nonsense, apiVersion: v1}]", "UnsupportedKind"),

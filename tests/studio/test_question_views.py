@@ -330,8 +330,9 @@ def test_a_plan_with_a_mistake_or_without_the_right_is_refused_at_once(
     assert ask_what_if(alice, "nodes: [{lose: none}]").status_code == 404
     assert ask_what_if(bob, plan_of(5)).status_code == 403
     assert ask_what_if(bob, "policies: {node: fgd}").status_code == 403
-    assert ask_what_if(vera, "end: [team-a/w]").status_code == 403
-    assert ask_what_if(charlie, "end: [team-a/w]").status_code == 404
+    for act in ("end: [team-a/w]", "requeue: [team-a/w]", "priorities: [{workload: team-a/w, class: high}]"):
+        assert ask_what_if(vera, act).status_code == 403
+        assert ask_what_if(charlie, act).status_code == 404
     assert ask_what_if(charlie, JOB).status_code == 403
     for body in ({"kind": "what-if"}, {"kind": "preview", "plan": "end: [team-a/w]"}, ASKED | {"name": "x"}):
         assert alice.post(QUESTIONS, body, format="json").status_code == 400

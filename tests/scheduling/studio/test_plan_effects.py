@@ -13,10 +13,18 @@ from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.vocabulary import StopPolicy
 from scheduling.model.workload import Workload
 from scheduling.run_until_idle import run_until_idle
-from scheduling.studio.node_changes import AddNodes, CordonNode, LoseNode, NodeChange, ReturnNode
+from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
 from scheduling.studio.plan_effects import ENDED, FIRST_CYCLES, FirstAnswer, WhatIf, what_if
 from scheduling.studio.plan_effects_json import first_json, what_if_json
-from scheduling.studio.world_changes import Change, DeleteObject, EndWorkload, SetObject, apply_changes
+from scheduling.studio.world_changes import (
+    Change,
+    DeleteObject,
+    EndWorkload,
+    RequeueWorkload,
+    SetObject,
+    SetPriority,
+    apply_changes,
+)
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpu_racks, gpus, rack_node
 from tests.scheduling.world_helpers import NAMESPACE, Builder, preemption, settled, workload
@@ -75,7 +83,10 @@ def changes_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
             found.append(
                 draw(st.sampled_from((_with_quota(spec, draw(st.integers(0, 12))), _drained(spec), _gone(spec))))
             )
-    found += [EndWorkload(each.key) for each in plan.workloads if draw(st.integers(0, 4)) == 0]
+    for each in plan.workloads:
+        act = draw(st.sampled_from((EndWorkload(each.key), RequeueWorkload(each.key), SetPriority(each.key, 9), None)))
+        if act is not None and draw(st.booleans()):
+            found.append(act)
     queue = draw(st.sampled_from(plan.queues))[0]
     found.append(SetObject(workload("new", queue, draw(st.integers(1, 6)), priority=draw(st.integers(0, 5)), at=9.0)))
     return found
@@ -133,8 +144,8 @@ def device_world(asked: Sequence[tuple[int, int, int]]) -> World:
 
 
 _NODE_CHANGES = st.sampled_from(
-    (AddNodes("n1", 2), CordonNode("n1"), CordonNode("n1", "n1-gpu0"), LoseNode("n2"), LoseNode("n1", "n1-gpu1"),
-     ReturnNode("n3"))
+    (AddNodes("n1", 2), CordonNode("n1"), CordonNode("n1", "n1-gpu0"), DrainNode("n2"), DrainNode("n1", "n1-gpu0"),
+     LoseNode("n2"), LoseNode("n1", "n1-gpu1"), ReturnNode("n3"))
 )  # fmt: skip
 
 
@@ -162,6 +173,26 @@ def test_a_lost_node_evicts_its_workloads_and_says_what_they_lose() -> None:
     assert (before, wait.cluster_queue) == ("", "q")
 
 
+def test_a_drained_device_evicts_its_holder_which_starts_elsewhere() -> None:
+    world = device_world([(1, 4, 0)])
+    (device,) = [
+        name for name in ("n1-gpu0", "n1-gpu1", "n2-gpu0") if world.objects.workloads_placed_on(name[:2], name)
+    ]
+    found = what_if(world, [DrainNode(device[:2], device)], NOW)
+    (lost,) = found.evictions
+    assert (lost.workload, lost.reason) == (f"{NAMESPACE}/w0", "Drained")
+    assert lost.workload in found.effects.starts
+    assert world.objects.workloads_placed_on(device[:2], device) == [lost.workload], "the World is as it was"
+
+
+def test_a_higher_priority_preempts_in_the_answer() -> None:
+    builder = Builder().queue("q", {"default": 4}, preemption=preemption("LowerPriority"))
+    builder.running("low", "q", 4).pending("small", "q", 3)
+    settled(builder.world, NOW)
+    found = what_if(builder.world, [SetPriority(f"{NAMESPACE}/small", 9)], NOW)
+    assert [(lost.workload, lost.preemptor) for lost in found.evictions] == [(f"{NAMESPACE}/low", f"{NAMESPACE}/small")]
+
+
 def test_a_lost_node_of_a_topology_is_replaced_where_another_has_room() -> None:
     builder = gpu_racks(rack_node("n1", "r1"), rack_node("n2", "r1"))
     builder.pending("job", "q", [gpus(1, 8192)])
@@ -187,8 +218,20 @@ def test_nodes_that_are_added_twice_are_all_added() -> None:
     assert once.after.devices.count == twice.after.devices.count == once.before.devices.count + 6
 
 
-@pytest.mark.parametrize("change", [LoseNode("none"), CordonNode("n1", "none"), AddNodes("none", 1), ReturnNode("x")])
-def test_an_unknown_node_or_device_is_refused_and_nothing_is_changed(change: NodeChange) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        LoseNode("none"),
+        DrainNode("none"),
+        DrainNode("n1", "none"),
+        CordonNode("n1", "none"),
+        AddNodes("none", 1),
+        ReturnNode("x"),
+        RequeueWorkload("team/none"),
+        SetPriority("team/none", 1),
+    ],
+)
+def test_an_unknown_node_device_or_workload_is_refused_and_nothing_is_changed(change: Change) -> None:
     world = device_world([(1, 4, 0)])
     before = what_if(world, (), NOW)
     with pytest.raises(KeyError):
