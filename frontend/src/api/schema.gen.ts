@@ -6107,7 +6107,7 @@ export interface components {
             kind: components["schemas"]["QuestionKindEnum"];
             /** @description Required for `remedies`. */
             workload?: components["schemas"]["QuestionWorkloadRequest"];
-            /** @description Required for `what-if`: YAML of manifests to apply, or of the sections apply, delete, nodes, end and policies. */
+            /** @description Required for `what-if`: YAML of manifests to apply, or of the sections apply, delete, nodes, end, requeue, priorities and policies. */
             plan?: string;
             /**
              * @description Saves the plan: it is kept, and readers of all namespaces may open it. Empty: not saved.
