@@ -1,5 +1,6 @@
 /** Questions to the studio: plans that are tried on a copy of the cluster. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { t } from "@lingui/core/macro";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "@/api/client";
 import type { Question } from "@/api/types";
 
@@ -33,16 +34,57 @@ export function savedPlansQuery(cluster: string) {
   });
 }
 
+const askWhatIf = (cluster: string, plan: string, signal?: AbortSignal) =>
+  answer(
+    api.POST("/api/v1/studio/questions/", {
+      params: { query: { cluster } },
+      body: { kind: "what-if", plan, name: "" },
+      ...(signal === undefined ? {} : { signal }),
+    }),
+  );
+
 /** Asks what a plan would do. */
 export function useAskWhatIf(cluster: string) {
-  return useMutation({
-    mutationFn: (plan: string) =>
-      answer(
-        api.POST("/api/v1/studio/questions/", {
-          params: { query: { cluster } },
-          body: { kind: "what-if", plan, name: "" },
-        }),
-      ),
+  return useMutation({ mutationFn: (plan: string) => askWhatIf(cluster, plan) });
+}
+
+/** The most workloads of one plan: the server's bound. */
+const MAX_TRIED = 1000;
+
+/** The part of a plan that stands for an action. */
+export interface TriedPlan {
+  nodes?: readonly Record<string, string>[];
+  end?: readonly string[];
+  requeue?: readonly string[];
+  priorities?: readonly { workload: string; class: string }[];
+}
+
+/** Tries an action as long as its dialog is open: the last answer, or why there is none. Null asks nothing. */
+export function useTrial(cluster: string, plan: TriedPlan | null) {
+  const isTooLong = Object.values(plan ?? {}).some((items) => items.length > MAX_TRIED);
+  const isAsked = plan !== null && !isTooLong;
+  // JSON is YAML.
+  const asked = useQuery({ ...trialQuery(cluster, JSON.stringify(plan)), enabled: isAsked });
+  const id = asked.data?.id;
+  const question = useQuery({ ...questionQuery(cluster, id ?? 0), enabled: id !== undefined });
+  const { data } = question;
+  const failed = data?.state === "Failed" ? data.message : "";
+  const tooMany = isTooLong ? t`more than ${MAX_TRIED} workloads cannot be tried at once.` : "";
+  return {
+    tried: data?.what_if?.whole ?? data?.what_if?.first,
+    pending: isAsked && (data === undefined || isOpen(data)),
+    problem: tooMany || (asked.error ?? question.error)?.message || failed,
+  };
+}
+
+/** Asks what an action would do, once for each time that its dialog opens. */
+function trialQuery(cluster: string, plan: string) {
+  return queryOptions({
+    queryKey: ["studio", cluster, "trial", plan] as const,
+    queryFn: ({ signal }) => askWhatIf(cluster, plan, signal),
+    gcTime: 0,
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
   });
 }
 

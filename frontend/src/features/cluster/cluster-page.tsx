@@ -1,11 +1,12 @@
 /** How the scheduler of the cluster on screen is doing, what an operator sets of it, and what does not agree with it. */
-import { t } from "@lingui/core/macro";
-import { Alert, Radio, Skeleton, Stack, Text } from "@mantine/core";
+import { plural, t } from "@lingui/core/macro";
+import { Alert, List, Radio, Skeleton, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { clusterQuery, useClusterSettings } from "@/api/cluster-settings";
+import { overviewQuery } from "@/api/overview";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { ClusterSettings } from "@/api/types";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
@@ -183,6 +184,36 @@ function Setting<Value extends string>(props: SettingProps<Value>) {
   );
 }
 
+/** Counts the workloads that continue, and names the scheduler that starts the waiting ones. */
+function ModeEffects({ mode }: { mode: NonNullable<ClusterSettings["mode"]> }) {
+  const totals = useQuery(overviewQuery(useCluster())).data?.totals;
+  if (totals === undefined) return null;
+  const { pending, admitted } = totals;
+  return (
+    <Alert variant="light" color="teal" title={t`Effects now`} role="status">
+      <List size="sm" spacing={2}>
+        <List.Item>
+          {plural(admitted, {
+            one: "No workload stops: # running workload continues",
+            other: "No workload stops: # running workloads continue",
+          })}
+        </List.Item>
+        <List.Item>
+          {mode === "schedule"
+            ? plural(pending, {
+                one: "kueueweb decides when # pending workload starts",
+                other: "kueueweb decides when # pending workloads start",
+              })
+            : plural(pending, {
+                one: "Kueue decides when # pending workload starts; kueueweb starts none",
+                other: "Kueue decides when # pending workloads start; kueueweb starts none",
+              })}
+        </List.Item>
+      </List>
+    </Alert>
+  );
+}
+
 interface QuestionProps {
   choice: Choice;
   title: string;
@@ -215,6 +246,7 @@ function Question({ choice, title, change, etag, onClose }: QuestionProps) {
       onClose={onClose}
     >
       <Text size="sm">{choice.meaning}</Text>
+      {change.mode !== undefined && <ModeEffects mode={change.mode} />}
       <Alert color="yellow" variant="light">
         {choice.warning}
       </Alert>

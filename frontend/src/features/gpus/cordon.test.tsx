@@ -1,3 +1,4 @@
+import { Notifications } from "@mantine/notifications";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
@@ -25,6 +26,7 @@ beforeEach(() => {
 const buttons = (
   <ClusterProvider cluster="default">
     <CordonButtons target={{ device: "GPU-1" }} name="Device 0 of node-1" state={undefined} />
+    <Notifications />
   </ClusterProvider>
 );
 
@@ -59,6 +61,8 @@ it("asks before it drains, and says what that means", async () => {
   const sent = calls.find(({ method }) => method === "PATCH");
   expect(sent?.address).toBe("/api/v1/devices/GPU-1/?cluster=default");
   expect(sent?.body).toEqual({ draining: true });
+  await user.click(await screen.findByRole("button", { name: "Undo" }));
+  await waitFor(() => expect(calls.at(-1)?.body).toEqual({ cordoned: false }));
 });
 
 it("names each workload that holds a device or has a pod there once", () => {

@@ -1,17 +1,19 @@
 /** The buttons by which a cluster admin cordons, drains and uncordons a node or a device; each asks first. */
 import { plural, t } from "@lingui/core/macro";
 import { ActionIcon, Alert, Button, Group, Menu, Text } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
 import { nodePodsQuery } from "@/api/nodes";
 import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
+import { useTrial } from "@/api/studio/questions";
 import type { LiveDevice, NodePod } from "@/api/types";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
+import { tellWithUndo } from "@/components/dialog/undo-notification";
 import { Icon, type IconName } from "@/components/icon";
 import { WorkloadNames } from "@/components/object-links";
+import { TriedEffects } from "@/components/manifest/tried-effects";
 
 type Step = "cordon" | "drain" | "uncordon";
 
@@ -126,6 +128,9 @@ function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) 
   const pods = useInfiniteQuery({ ...nodePodsQuery(cluster, node), enabled: node !== "" });
   const holders = holdersOf(target, devices ?? {}, pods.data?.pages.flatMap(({ results }) => results) ?? []);
   const partly = pods.hasNextPage;
+  const place = drainedPlace(target, devices ?? {});
+  const plan = drains && holders.length > 0 && place !== undefined ? { nodes: [place] } : null;
+  const trial = useTrial(cluster, plan);
   return (
     <Alert
       variant="light"
@@ -152,8 +157,16 @@ function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) 
         )}
         {partly && ` ${t`This list of pods is incomplete.`}`}
       </Text>
+      {plan !== null && <TriedEffects {...trial} />}
     </Alert>
   );
+}
+
+/** As a plan of the studio names it; undefined for a device that the live numbers do not have. */
+function drainedPlace(target: CordonTarget, devices: Readonly<Record<string, LiveDevice>>) {
+  if ("node" in target) return { drain: target.node };
+  const node = devices[target.device]?.node;
+  return node === undefined ? undefined : { drain: node, device: target.device };
 }
 
 /** As namespace/name, each once. */
@@ -192,7 +205,13 @@ function Question({ target, name, step, onClose }: QuestionProps) {
       onConfirm={() =>
         cordon.mutate(change, {
           onSuccess: () => {
-            notifications.show({ color: "teal", title: steps()[step].done, message: name });
+            tellWithUndo(
+              steps()[step].done,
+              step === "drain"
+                ? t`${name}. Undo ends the drain; evicted workloads stay in their queues.`
+                : name,
+              () => cordon.mutate(step === "uncordon" ? { cordoned: true } : { cordoned: false }),
+            );
             onClose();
           },
         })

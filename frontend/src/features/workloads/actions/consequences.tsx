@@ -1,8 +1,11 @@
 /** What an action would do to workloads as they are now: which of them stop, and what comes back by it. */
 import { plural, t } from "@lingui/core/macro";
 import { Alert, List } from "@mantine/core";
+import { useCluster } from "@/api/cluster";
+import { type TriedPlan, useTrial } from "@/api/studio/questions";
 import type { Workload } from "@/api/types";
 import { WorkloadNames } from "@/components/object-links";
+import { TriedEffects } from "@/components/manifest/tried-effects";
 import { summarizeRequests } from "../list/requests";
 import type { ActionKind } from "./action-words";
 
@@ -15,7 +18,33 @@ function holdsQuota({ status }: Pick<Workload, "status">): boolean {
 
 const STOPPING: readonly ActionKind[] = ["hold", "requeue", "cancel"];
 
-export function Consequences({ kind, workloads }: { kind: ActionKind; workloads: readonly Affected[] }) {
+interface ConsequencesProps {
+  kind: ActionKind;
+  workloads: readonly Affected[];
+  /** The chosen class, for another priority. */
+  priorityClass?: string;
+}
+
+/** The action as a plan of the studio; null where it has no effect that can be tried. */
+export function planOf(
+  kind: ActionKind,
+  workloads: readonly Affected[],
+  priorityClass: string | undefined,
+): TriedPlan | null {
+  const unfinished = workloads.filter(({ status }) => status !== "Finished");
+  const holding = unfinished.filter(holdsQuota).map(keyOf);
+  const all = unfinished.map(keyOf);
+  // A workload on hold has, for all others, ended.
+  if ((kind === "cancel" || kind === "hold") && all.length > 0) return { end: all };
+  if (kind === "requeue" && holding.length > 0) return { requeue: holding };
+  if (kind === "priority" && priorityClass && all.length > 0)
+    return { priorities: all.map((workload) => ({ workload, class: priorityClass })) };
+  return null;
+}
+
+export function Consequences({ kind, workloads, priorityClass }: ConsequencesProps) {
+  const plan = planOf(kind, workloads, priorityClass);
+  const trial = useTrial(useCluster(), plan);
   const ended = workloads.filter(({ status }) => status === "Finished");
   const holding = workloads.filter(holdsQuota);
   const waiting = workloads.filter((each) => !holdsQuota(each) && each.status !== "Finished");
@@ -74,6 +103,7 @@ export function Consequences({ kind, workloads }: { kind: ActionKind; workloads:
           </List.Item>
         )}
       </List>
+      {plan !== null && <TriedEffects {...trial} />}
     </Alert>
   );
 }

@@ -1,40 +1,25 @@
 /** Says that an action is done, with a button that takes it back where another action does. */
-import { Trans } from "@lingui/react/macro";
-import { Button, Group } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
+import type { WorkloadAction } from "@/api/workloads";
+import { tellWithUndo } from "@/components/dialog/undo-notification";
 import { type ActionKind, actionWords } from "./action-words";
 
-const OPPOSITES: Partial<Record<ActionKind, "hold" | "release">> = { hold: "release", release: "hold" };
-
-const UNDO_MS = 15_000;
+/** The action that takes it back: another priority only if all had this class before. */
+export function undoOf(kind: ActionKind, classBefore = ""): WorkloadAction | undefined {
+  if (kind === "hold") return { kind: "release" };
+  if (kind === "release") return { kind: "hold" };
+  if (kind === "priority" && classBefore !== "") return { kind: "priority", priority_class: classBefore };
+  return undefined;
+}
 
 export function tellDone(
   kind: ActionKind,
   message: string,
-  onUndo: (opposite: "hold" | "release") => void,
+  opposite: WorkloadAction | undefined,
+  onUndo: (opposite: WorkloadAction) => void,
 ): void {
-  const opposite = OPPOSITES[kind];
-  const id = notifications.show({
-    color: "teal",
-    title: actionWords()[kind].done,
-    ...(opposite === undefined ? {} : { autoClose: UNDO_MS }),
-    message:
-      opposite === undefined ? (
-        message
-      ) : (
-        <Group justify="space-between" gap="xs">
-          {message}
-          <Button
-            size="compact-xs"
-            variant="light"
-            onClick={() => {
-              notifications.hide(id);
-              onUndo(opposite);
-            }}
-          >
-            <Trans>Undo</Trans>
-          </Button>
-        </Group>
-      ),
-  });
+  tellWithUndo(
+    actionWords()[kind].done,
+    message,
+    opposite === undefined ? undefined : () => onUndo(opposite),
+  );
 }

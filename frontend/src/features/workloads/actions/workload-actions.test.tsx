@@ -82,6 +82,7 @@ it("offers nothing to those who may only look", async () => {
 it("asks first, and shows the server's refusal", async () => {
   const calls = serve([
     [/session/, { body: session("submitter", "research") }],
+    [/POST .*questions/, { status: 503, body: { reason: "NoStudio", message: "No studio runs." } }],
     [/^POST/, { status: 409, body: { reason: "Conflict", message: "It has ended, or is being cancelled." } }],
   ]);
   await renderPart(
@@ -91,8 +92,9 @@ it("asks first, and shows the server's refusal", async () => {
   );
   const user = userEvent.setup();
   await user.click(await screen.findByRole("button", { name: "Cancel" }));
-  expect(calls.filter(({ method }) => method === "POST")).toEqual([]);
+  expect(calls.filter(({ address }) => address.includes("/cancel/"))).toEqual([]);
   const dialog = await screen.findByRole("dialog");
+  expect(await within(dialog).findByText(/not known: No studio runs/)).toBeDefined();
   await user.click(within(dialog).getByRole("button", { name: "Cancel" }));
   expect(await within(dialog).findByText("It has ended, or is being cancelled.")).toBeDefined();
   expect(calls.at(-1)?.address).toBe("/api/v1/workloads/research/train/cancel/?cluster=default");

@@ -13,7 +13,7 @@ import { Icon } from "@/components/icon";
 import { type ActionKind, actionWords } from "./action-words";
 import { Consequences } from "./consequences";
 import { PriorityClassSelect } from "./priority-class-select";
-import { tellDone } from "./undo";
+import { tellDone, undoOf } from "./undo";
 
 /** What can be done to it now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active" | "variant_of">): ActionKind[] {
@@ -74,7 +74,9 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
       onConfirm={() =>
         action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
           onSuccess: () => {
-            tellDone(kind, name, (opposite) => action.mutate({ kind: opposite }));
+            tellDone(kind, name, undoOf(kind, workload.priority_class), (opposite) =>
+              action.mutate(opposite),
+            );
             onClose();
           },
         })
@@ -90,8 +92,12 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
           </Trans>
         </Text>
       )}
-      <Consequences kind={kind} workloads={[workload]} />
       {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
+      <Consequences
+        kind={kind}
+        workloads={[workload]}
+        {...(priorityClass === workload.priority_class ? {} : { priorityClass })}
+      />
     </ConfirmDialog>
   );
 }

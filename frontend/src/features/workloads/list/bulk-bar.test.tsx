@@ -75,7 +75,9 @@ test("the selection is widened to all that match, and the action names what it d
   expect(left.textContent).toContain("It has ended.");
   expect(left.textContent).toContain("a/w-3");
 
-  const asked = calls.find(({ method }) => method === "POST")?.body as { workloads: { name: string }[] };
+  const asked = calls.find(({ address }) => address.includes("/workloads/hold/"))?.body as {
+    workloads: { name: string }[];
+  };
   expect(asked.workloads.map(({ name }) => name)).toEqual(["w-1", "w-2", "w-3"]);
 });
 

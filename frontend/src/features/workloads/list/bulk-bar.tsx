@@ -12,7 +12,7 @@ import { formatClock } from "@/lib/time";
 import { type ActionKind, actionWords } from "../actions/action-words";
 import { Consequences } from "../actions/consequences";
 import { PriorityClassSelect } from "../actions/priority-class-select";
-import { tellDone } from "../actions/undo";
+import { tellDone, undoOf } from "../actions/undo";
 import classes from "../workloads.module.css";
 import { BulkResult } from "./bulk-result";
 import { type ManyResult, useBulkAction } from "./many-workloads";
@@ -43,8 +43,8 @@ export function BulkBar({ selection, total }: BulkBarProps) {
             selection.clear();
             if (result.changed < result.asked) setDone({ kind: asked, result });
             else
-              tellDone(asked, countWords(result.asked), (opposite) =>
-                undo.mutate({ action: { kind: opposite }, workloads }),
+              tellDone(asked, countWords(result.asked), undoOf(asked), (opposite) =>
+                undo.mutate({ action: opposite, workloads }),
               );
           }}
         />
@@ -147,8 +147,8 @@ function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
       onClose={mutation.isPending ? stop : onClose}
     >
       <Text size="sm">{actionWords()[kind].consequence}</Text>
-      <Consequences kind={kind} workloads={workloads} />
       {kind === "priority" && <PriorityClassSelect value={priorityClass} onChange={setPriorityClass} />}
+      <Consequences kind={kind} workloads={workloads} priorityClass={priorityClass} />
       {selection.widenedAtMs !== null && (
         <Text size="sm" fw={600}>
           <Trans>
