@@ -114,6 +114,31 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
       },
     );
   const error = submission.error ?? preview.error;
+  const answer = (error !== null || preview.data !== undefined) && (
+    <>
+      {error !== null && (
+        <ErrorState
+          title={t`Nothing was created`}
+          message={error.message}
+          details={faultLines(error instanceof ApiError ? error.errors : [])}
+        />
+      )}
+      {preview.data !== undefined && (
+        <PreviewResult
+          preview={preview.data}
+          better={
+            better === null || queues[better.place] === undefined
+              ? undefined
+              : {
+                  queue: `${queues[better.place]?.namespace}/${queues[better.place]?.name}`,
+                  rank: better.rank,
+                  onUse: () => check(moveTo(better.place), better.place),
+                }
+          }
+        />
+      )}
+    </>
+  );
   return (
     <form
       onSubmit={(event) => {
@@ -162,28 +187,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             />
           </Grid.Col>
         </Grid>
-        {error !== null && (
-          <ErrorState
-            title={t`Nothing was created`}
-            message={error.message}
-            details={faultLines(error instanceof ApiError ? error.errors : [])}
-          />
-        )}
-        {preview.data !== undefined && (
-          <PreviewResult
-            preview={preview.data}
-            better={
-              better === null || queues[better.place] === undefined
-                ? undefined
-                : {
-                    queue: `${queues[better.place]?.namespace}/${queues[better.place]?.name}`,
-                    rank: better.rank,
-                    onUse: () => check(moveTo(better.place), better.place),
-                  }
-            }
-          />
-        )}
-        <DialogFoot>
+        <DialogFoot answer={answer}>
           <Button variant="default" onClick={() => check(manifest, place)} loading={preview.isPending}>
             <Trans>Check only</Trans>
           </Button>
