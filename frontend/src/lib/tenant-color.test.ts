@@ -9,6 +9,14 @@ it("gives a tenant the same colour each time, and no two the same while there ar
   expect(colors).toContain(tenantColor("one-more"));
 });
 
+it("gives no tenant the colour of a state", () => {
+  const hues = Array.from({ length: 12 }, (_, place) =>
+    Number(/ ([\d.]+)\)$/.exec(tenantColor(`hue-${place}`))?.[1]),
+  );
+  const distance = (a: number, b: number) => Math.min(Math.abs(a - b), 360 - Math.abs(a - b));
+  for (const hue of hues) for (const state of [25, 80, 165]) expect(distance(hue, state)).toBeGreaterThan(25);
+});
+
 it("mutes whom we may not know", () => {
   expect(tenantColor(null)).toBe(FOREIGN_TENANT_COLOR);
 });

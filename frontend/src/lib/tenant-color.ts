@@ -3,7 +3,12 @@
  * tenant has it, the next one that is free, so that no two tenants look alike while there are colours left.
  */
 
-const HUES = 12;
+/**
+ * Degrees in OKLCH, far apart from the hues of states: red (about 25) is broken, amber (about 80) warns, teal (about 165) is
+ * free or well.
+ */
+const HUE_DEGREES = [108, 122, 136, 195, 215, 235, 255, 275, 295, 312, 328, 345];
+const HUES = HUE_DEGREES.length;
 /** Coprime to HUES, and far enough that the next free hue looks different. */
 const STEP = 5;
 const VARIANTS = [
@@ -48,5 +53,5 @@ export function tenantColor(namespace: string | null): string {
     slot = takeSlot(namespace);
     slots.set(namespace, slot);
   }
-  return `oklch(${VARIANTS[Math.floor(slot / HUES)]} ${(slot % HUES) * (360 / HUES) + 15})`;
+  return `oklch(${VARIANTS[Math.floor(slot / HUES)]} ${HUE_DEGREES[slot % HUES]})`;
 }

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { inLanguage } from "@/lib/language";
+import { textScale } from "@/lib/text-scale";
 import classes from "./time-series.module.css";
 
 export interface TimeSeriesLine {
@@ -58,6 +59,8 @@ export interface TimeSeriesProps {
 }
 
 const MIN_SPAN_SECONDS = 120;
+/** Between two labels of the time axis, in px: "20:54:15" and air. */
+const LABEL_SPACE = 84;
 const DAY = 86_400;
 const TIME_STEPS = [
   ...[15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200],
@@ -68,11 +71,6 @@ const DURATION_STEPS = [1, 2, 5, 10, ...TIME_STEPS.filter((step) => step !== 15)
 const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
 ).flat();
-
-/** How much larger all text is than usual; what is drawn follows it. */
-function textScale(): number {
-  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-}
 
 function resolve(element: Element, color: string): string {
   const name = /^var\((--[^)]+)\)$/.exec(color)?.[1];
@@ -234,6 +232,7 @@ function chartOptions(
       {
         ...axis,
         size: 26 * scale,
+        space: LABEL_SPACE * scale,
         incrs: TIME_STEPS,
         values: (_, splits, __, ___, step) => splits.map((time) => timeLabel(time, step)),
       },

@@ -1,9 +1,8 @@
 /** The filters above the devices; each stands in the URL. */
 import { t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
-import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
-import { Icon } from "@/components/icon";
+import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
 import { type GpuFilters, parseGpuFilters } from "@/lib/url/gpu-filters";
 import { type DeviceEntry, distinct, tenants } from "./summary";
 
@@ -29,73 +28,39 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
   const { vendor, type, node, namespace, state } = filters;
   const filtered = [vendor, type, node, namespace, state].some((value) => value !== undefined);
   return (
-    <Group gap="xs" mb="sm">
-      <TextInput
-        type="search"
-        aria-label={t`Search nodes`}
-        placeholder={t`Search nodes  ( / )`}
-        size="xs"
-        w={190}
-        leftSection={<Icon name="search" size={14} />}
-        value={node ?? ""}
-        onChange={(event) => set({ node: event.currentTarget.value })}
+    <FilterRow
+      onClear={
+        filtered ? () => onFilter(filters.view === undefined ? {} : { view: filters.view }) : undefined
+      }
+      aside={
+        view !== undefined && (
+          <SegmentedControl
+            aria-label={t`View`}
+            size="xs"
+            data={[
+              { value: "detailed", label: t`Detailed` },
+              { value: "compact", label: t`Compact` },
+            ]}
+            value={view}
+            onChange={(chosen) => set({ view: chosen })}
+          />
+        )
+      }
+    >
+      <TextFilter search label={t`Search nodes`} value={node} onChange={(name) => set({ node: name })} />
+      <ChoiceFilter
+        label={t`Vendor`}
+        choices={vendors}
+        value={vendor}
+        onChange={(name) => set({ vendor: name })}
       />
-      <Choice label={t`Vendor`} names={vendors} value={vendor} onChoose={(name) => set({ vendor: name })} />
-      <Choice label={t`Type`} names={types} value={type} onChoose={(name) => set({ type: name })} />
-      <Choice
+      <ChoiceFilter label={t`Type`} choices={types} value={type} onChange={(name) => set({ type: name })} />
+      <ChoiceFilter
         label={t`Namespace`}
-        names={namespaces}
+        choices={namespaces}
         value={namespace}
-        onChoose={(name) => set({ namespace: name })}
+        onChange={(name) => set({ namespace: name })}
       />
-      {filtered && (
-        <Button
-          variant="subtle"
-          size="xs"
-          leftSection={<Icon name="close" size={13} />}
-          onClick={() => onFilter(filters.view === undefined ? {} : { view: filters.view })}
-        >
-          <Trans>Clear</Trans>
-        </Button>
-      )}
-      {view !== undefined && (
-        <SegmentedControl
-          aria-label={t`View`}
-          size="xs"
-          ml="auto"
-          data={[
-            { value: "detailed", label: t`Detailed` },
-            { value: "compact", label: t`Compact` },
-          ]}
-          value={view}
-          onChange={(chosen) => set({ view: chosen })}
-        />
-      )}
-    </Group>
-  );
-}
-
-interface ChoiceProps {
-  label: string;
-  names: string[];
-  value: string | undefined;
-  onChoose: (name: string | null) => void;
-}
-
-function Choice({ label, names, value, onChoose }: ChoiceProps) {
-  const data = value === undefined || names.includes(value) ? names : [value, ...names];
-  return (
-    <Select
-      aria-label={label}
-      placeholder={label}
-      size="xs"
-      w={150}
-      clearable
-      searchable
-      limit={100}
-      data={data}
-      value={value ?? null}
-      onChange={onChoose}
-    />
+    </FilterRow>
   );
 }

@@ -1,6 +1,7 @@
 /** The nodes with their devices; of thousands only those near the window are in the page. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { textScale } from "@/lib/text-scale";
 import classes from "./gpus.module.css";
 import { NodeDevices, type NodeDevicesProps } from "./node-devices";
 import type { NodeGroup } from "./summary";
@@ -11,15 +12,15 @@ export interface NodeGridProps extends Pick<NodeDevicesProps, "compact" | "highl
   faults: ReadonlyMap<string, string>;
 }
 
-/** A node of eight devices in the compact view, in px; on a wide screen several stand side by side. */
-const COMPACT_WIDTH = 228;
+/** A node of eight devices, in px; on a wide screen several stand side by side. */
+const NODE_WIDTH = { compact: 228, detailed: 1_110 };
 const GAP = 10;
 const ROW_HEIGHT = { compact: 86, detailed: 166 };
 
 export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGridProps) {
   const frame = useRef<HTMLDivElement>(null);
   const { top, width } = usePlace(frame);
-  const columns = compact ? Math.max(1, Math.floor((width + GAP) / (COMPACT_WIDTH + GAP))) : 1;
+  const columns = columnsIn(width, NODE_WIDTH[compact ? "compact" : "detailed"] * textScale());
   const virtual = useWindowVirtualizer({
     count: Math.ceil(groups.length / columns),
     estimateSize: () => (compact ? ROW_HEIGHT.compact : ROW_HEIGHT.detailed),
@@ -55,6 +56,10 @@ export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGri
       ))}
     </div>
   );
+}
+
+function columnsIn(width: number, column: number): number {
+  return Math.max(1, Math.floor((width + GAP) / (column + GAP)));
 }
 
 /** Where an element begins on the page, and how wide it is, in px. */
