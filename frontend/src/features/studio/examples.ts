@@ -21,6 +21,12 @@ export const examples = (): Example[] => [
 `,
   },
   {
+    label: t`A node is drained`,
+    plan: `nodes:
+- drain: NODE
+`,
+  },
+  {
     label: t`A device is cordoned`,
     plan: `nodes:
 - cordon: NODE
@@ -65,6 +71,13 @@ export const examples = (): Example[] => [
     label: t`Workloads end`,
     plan: `end:
 - NAMESPACE/WORKLOAD
+`,
+  },
+  {
+    label: t`A workload gets another priority`,
+    plan: `priorities:
+- workload: NAMESPACE/WORKLOAD
+  class: CLASS
 `,
   },
   {

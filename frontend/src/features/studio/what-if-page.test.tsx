@@ -78,8 +78,8 @@ it("asks a plan that begins with an example, and opens its question", async () =
   const calls = serve([SAVED, [/^POST .*\/studio\/questions\//, question("Pending", null)]]);
   const onOpen = vi.fn();
   await renderPart(page(undefined, onOpen));
-  await userEvent.click(screen.getByPlaceholderText("Examples"));
-  await userEvent.click(await screen.findByText("A node fails"));
+  await userEvent.click(await screen.findByRole("button", { name: /A node fails/ }));
+  expect((screen.getByRole("textbox") as HTMLTextAreaElement).value).toContain("lose: NODE");
   await userEvent.click(screen.getByText("Try"));
   await waitFor(() => expect(onOpen).toHaveBeenCalledWith(7));
   expect(calls.filter(({ method }) => method === "POST")).toHaveLength(1);

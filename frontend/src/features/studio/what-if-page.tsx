@@ -1,7 +1,17 @@
 /** What if: a plan is written, tried on a copy of the cluster, saved by a name and shared by its address. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, CopyButton, Grid, Group, Select, Stack, Text, TextInput } from "@mantine/core";
+import {
+  Button,
+  CopyButton,
+  Grid,
+  Group,
+  SimpleGrid,
+  Stack,
+  Text,
+  TextInput,
+  UnstyledButton,
+} from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
@@ -17,6 +27,7 @@ import { faultLines } from "@/lib/words/refusal";
 import { examples } from "./examples";
 import { PlanAnswers } from "./plan-answers";
 import { SavedPlans } from "./saved-plans";
+import classes from "./what-if.module.css";
 
 export interface WhatIfPageProps {
   /** The question that the address names. */
@@ -27,6 +38,7 @@ export interface WhatIfPageProps {
 export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
   const question = useQuery({ ...questionQuery(useCluster(), opened ?? 0), enabled: opened !== undefined });
   const data = opened === undefined ? undefined : question.data;
+  const [begin, setBegin] = useState("");
   return (
     <>
       <PageHeader
@@ -42,7 +54,12 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 5 }} order={{ base: opened === undefined ? 1 : 2, lg: 1 }}>
           <Stack gap="md">
-            <PlanEditor key={`plan ${data?.id ?? 0}`} begin={data?.plan ?? ""} onAsked={onOpen} />
+            <PlanEditor key={`plan ${data?.id ?? 0} ${begin}`} begin={data?.plan ?? begin} onAsked={onOpen} />
+            {opened !== undefined && (
+              <Button variant="subtle" size="xs" onClick={() => onOpen(undefined)}>
+                <Trans>New plan</Trans>
+              </Button>
+            )}
             {data !== undefined && <Saving key={`name ${data.id}`} question={data} />}
             <SavedPlans onOpen={onOpen} />
           </Stack>
@@ -50,6 +67,7 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
         <Grid.Col span={{ base: 12, lg: 7 }} order={{ base: opened === undefined ? 2 : 1, lg: 2 }}>
           {opened !== undefined && <QueryError title={t`This plan cannot be shown`} query={question} />}
           {data !== undefined && <PlanAnswers question={data} />}
+          {opened === undefined && <Examples onChoose={setBegin} />}
         </Grid.Col>
       </Grid>
     </>
@@ -68,16 +86,9 @@ function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: num
     >
       <Panel title={t`Plan`}>
         <Stack gap="sm">
-          <Select
-            label={t`Begin with an example`}
-            placeholder={t`Examples`}
-            data={examples().map(({ label }) => label)}
-            value={null}
-            onChange={(chosen) => setText(examples().find(({ label }) => label === chosen)?.plan ?? text)}
-          />
           <ManifestText
             label={t`Changes`}
-            description={t`Manifests, or the sections apply, delete, nodes, end and policies, in YAML. All happen at once.`}
+            description={t`Manifests, or the sections apply, delete, nodes, end, requeue, priorities and policies, in YAML. All happen at once.`}
             text={text}
             onText={setText}
           />
@@ -96,6 +107,24 @@ function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: num
         </Stack>
       </Panel>
     </form>
+  );
+}
+
+/** Plans to begin with, where the answer will be. */
+function Examples({ onChoose }: { onChoose: (plan: string) => void }) {
+  return (
+    <Panel title={t`Begin with an example`}>
+      <SimpleGrid cols={{ base: 1, sm: 2, xl: 3 }} spacing="sm">
+        {examples().map(({ label, plan }) => (
+          <UnstyledButton key={label} className={classes.example} onClick={() => onChoose(plan)}>
+            <Text size="sm" fw={600}>
+              {label}
+            </Text>
+            <pre>{plan.trim()}</pre>
+          </UnstyledButton>
+        ))}
+      </SimpleGrid>
+    </Panel>
   );
 }
 
