@@ -120,7 +120,10 @@ const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
   staticData: { spansClusters: true },
-  validateSearch: parseNodeFilters,
+  validateSearch: (search: Record<string, unknown>) => ({
+    ...parseNodeFilters(search),
+    ...parseChartRange(search),
+  }),
   component: lazyRouteComponent(() => import("@/routes/hardware/nodes"), "NodesRoute"),
 });
 

@@ -1,10 +1,10 @@
 /** The nodes: whether each takes pods, and how much of it is asked for. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button } from "@mantine/core";
+import { Box, Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { useCluster, useClusterOf, useInCluster } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import { EmptyState } from "@/components/empty-state";
@@ -23,7 +23,7 @@ export interface NodesPageProps {
   onFilter: (filters: NodeFilters) => void;
 }
 
-export function NodesPage(props: NodesPageProps) {
+export function NodesPage({ history, ...props }: NodesPageProps & { history: ReactNode }) {
   const nodes = useQuery(nodesQuery(useCluster()));
   const rows = useMemo(() => nodes.data?.map(nodeRow) ?? [], [nodes.data]);
   return (
@@ -35,6 +35,7 @@ export function NodesPage(props: NodesPageProps) {
       ) : (
         <NodeTable rows={rows} loading={nodes.isPending} {...props} />
       )}
+      {history !== null && <Box mt="lg">{history}</Box>}
     </>
   );
 }
