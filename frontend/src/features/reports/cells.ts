@@ -6,6 +6,9 @@ import { formatCount } from "@/lib/quantity";
 import { formatDuration, formatTimestamp } from "@/lib/time";
 
 const oneDecimal = numbers({ maximumFractionDigits: 1 });
+/** Of less than ten hours also hundredths: a short job is not 0. */
+const hundredths = numbers({ maximumFractionDigits: 2 });
+const LEAST_HOURS = 0.01;
 const money = numbers({ minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 export function formatCell(value: unknown, kind: ReportColumn["kind"], currency: string): string {
@@ -15,7 +18,12 @@ export function formatCell(value: unknown, kind: ReportColumn["kind"], currency:
   if (kind === "count") return formatCount(value);
   if (kind === "seconds") return formatDuration(value);
   if (kind === "percent") return `${oneDecimal(value)} %`;
-  return kind === "money" ? `${money(value)} ${currency}`.trim() : oneDecimal(value);
+  return kind === "money" ? `${money(value)} ${currency}`.trim() : formatHours(value);
+}
+
+function formatHours(value: number): string {
+  if (value > 0 && value < LEAST_HOURS) return `< ${hundredths(LEAST_HOURS)}`;
+  return (value < 10 ? hundredths : oneDecimal)(value);
 }
 
 export function isNumeric({ kind }: ReportColumn): boolean {

@@ -72,9 +72,9 @@ const columnTitles = (): Record<string, string> => ({
   quota_hours: t`Nominal quota`,
   cost: t`Cost`,
   currency: t`Currency`,
-  held_device_hours: t`Held device-hours`,
-  idle_device_hours: t`Idle`,
-  unmeasured_device_hours: t`Not measured`,
+  held_device_hours: t`GPU-hours held`,
+  idle_device_hours: t`GPU-hours idle`,
+  unmeasured_device_hours: t`GPU-hours not measured`,
   memory_used_percent: t`Held memory used`,
   cores_used_percent: t`Held cores used`,
   idle_cost: t`Cost of idle time`,
@@ -90,7 +90,7 @@ const columnTitles = (): Record<string, string> => ({
   run_mean_seconds: t`Mean run time`,
   preempted: t`Preempted`,
   evicted: t`Evicted`,
-  device_hours: t`Device-hours`,
+  device_hours: t`GPU-hours`,
 });
 
 function columnTitle({ name, title }: Report["columns"][number]): string {
@@ -293,7 +293,7 @@ function ReportTable({ report, title, titleOf }: ReportTableProps) {
                 <Table.Td colSpan={columns.length}>
                   <Trans>
                     Stranded, not charged: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
-                    device-hours
+                    GPU-hours
                   </Trans>
                 </Table.Td>
               </Table.Tr>
