@@ -12,9 +12,9 @@ export interface PageHeaderProps {
 
 export function PageHeader({ title, trail, facts, actions }: PageHeaderProps) {
   return (
-    <Group justify="space-between" align="flex-end" gap="sm" mb="md">
+    <Group justify="space-between" align="flex-end" gap="sm" mb={{ base: 6, xs: "md" }}>
       {typeof title === "string" && <title>{`${title} · kueueweb`}</title>}
-      <Stack gap={4} miw={0} style={{ flex: "1 1 420px" }}>
+      <Stack gap={4} miw={0} style={{ flex: "1 1 min(420px, 55%)" }}>
         {trail}
         <Title order={1} fz={22} style={{ overflowWrap: "anywhere" }}>
           {title}

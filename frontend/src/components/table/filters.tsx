@@ -22,7 +22,7 @@ export function FilterRow({ children, aside, onClear }: FilterRowProps) {
   const [first, ...others] = Children.toArray(children);
   const folded = narrow && !opened;
   return (
-    <Group gap="xs" mb="sm">
+    <Group gap="xs" mb={{ base: 2, xs: "sm" }}>
       {first}
       {narrow && (others.length > 0 || aside !== undefined) && (
         <Button
