@@ -18,7 +18,7 @@ MAX_BYTES: Final = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which log, and how much of it. `since` is an RFC 3339 time, `user` the key of who reads it."""
+    """The requested log and its part. `since` is an RFC 3339 time, `user` the key of the reader."""
 
     user: int
     cluster: str

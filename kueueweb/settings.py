@@ -184,7 +184,7 @@ MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=2
 
 KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, otherwise the kubeconfig's
 KUBERNETES_EVENTS = env.boolean("KUBERNETES_EVENTS", default=True)
-"""Whether events of workloads are written into clusters whose Kueue objects are ours to serve."""
+"""Whether events of workloads are written into clusters whose Kueue objects kueueweb serves."""
 POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged", "baseline", "restricted"))
 """Kubernetes' Pod Security level of namespaces without the label pod-security.kubernetes.io/enforce."""
 CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")

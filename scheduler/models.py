@@ -127,7 +127,7 @@ class MetricCount(models.Model):
 
 
 class ShadowDifference(models.Model):
-    """Where our scheduler would have decided otherwise than the one that runs the cluster, with the reasons of both."""
+    """A difference between our decision and that of the scheduler that runs the cluster, with the reasons of both."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     at = models.DateTimeField()

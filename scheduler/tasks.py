@@ -143,7 +143,7 @@ _clusters = _Clusters()
 
 
 def _scheduled() -> list[Cluster]:
-    """Where we decide."""
+    """The clusters in which kueueweb decides."""
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))
 
 

@@ -669,7 +669,7 @@ class World:
         return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
 
     def queue_state(self, key: str) -> QueueState:
-        """Where the workload is tracked; raises KeyError."""
+        """The place where the workload is tracked; raises KeyError."""
         return self._state.workloads[key].queue_state
 
     def cohort_status(self, name: str) -> CohortStatus:

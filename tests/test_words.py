@@ -20,7 +20,13 @@ PRODUCT: Final = (
 MAX_SUBJECT: Final = 72
 SINCE: Final = "2026-11-26T04:00:00Z"
 """Subjects of earlier commits are as they are."""
-_FIRST_WORD: Final = re.compile(r"(?:What|That|Those|Whose|As|Of|Who)\b")
+_FIRST_WORD: Final = re.compile(r"(?:What|That|Those|These|Whose|Which|Where|Has|So|As|Of|Who)\b")
+_IDIOM: Final = re.compile(
+    r"\bours to\b|\btells? (?:\w+ )*apart\b|\bh[eo]lds? up\b|\blets? go\b|\blooks? after\b|Celery doors"
+    r"|\bas (?:it|they) should be\b",
+    re.IGNORECASE,
+)
+"""Idioms whose verb says nothing: docs/style.md has the plain words for them."""
 _PRONOUN: Final = re.compile(r"\b(?:somebody|nobody|whoever|someone|anybody)\b", re.IGNORECASE)
 _USER: Final = re.compile(r"[\"`]nobody[\"`]|postgres or nobody")
 """The account of that name on most machines."""
@@ -52,6 +58,43 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         if _FIRST_WORD.match(text)
     ]
     assert found == []
+
+
+def test_docstrings_have_plain_verbs() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {match.group()}"
+        for path in sources(*PRODUCT)
+        for line, text in docstrings(path)
+        if (match := _IDIOM.search(" ".join(text.split())))
+    ]
+    assert found == []
+
+
+def test_each_decision_has_its_context_choice_and_consequences() -> None:
+    parts = ("**Context.** ", "**Decision.** ", "**Consequences.** ")
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert decisions
+    wrong = [
+        path.name
+        for path in decisions
+        if [part for part in parts if f"\n{part.strip()}" in path.read_text(encoding="utf-8")] != list(parts)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Objects that are ours to serve.", True),
+        ("The columns that tell rows of a table apart.", True),
+        ("A slow reader holds up no other.", True),
+        ("Keep the row as it should be.", True),
+        ("Start no job while its pods are held.", False),
+        ("Tell the user to look.", False),
+    ],
+)
+def test_an_idiom_is_told_from_its_words(text: str, wrong: bool) -> None:
+    assert bool(_IDIOM.search(text)) is wrong
 
 
 def test_users_and_clients_are_named() -> None:

@@ -28,7 +28,7 @@ class Submitted(Generic[S]):
     report: ValidationReport
     api_version: str = ""
     path: str = ""
-    """Where the object begins in its document: empty, or `items[3]` in a List."""
+    """The path of the object in its document: empty, or `items[3]` in a List."""
     in_json: bool = False
     """Whether the document is our JSON, not a manifest."""
 

@@ -1,4 +1,4 @@
-"""Which client manages which fields of an object: kept for server-side apply and for `kubectl apply`."""
+"""The fields of an object that each client manages, stored for server-side apply and for `kubectl apply`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Precondition:
 
     tags: frozenset[str] = frozenset()
     field: str = "If-Match"
-    """Where the writer says so: in the header, or as `generation` in the body."""
+    """The place of the precondition in the request: the header, or `generation` in the body."""
 
     def check(self, kind: str, key: str, generation: int | str | None, changed_by: str = "") -> None:
         """Raise `PreconditionFailed` unless the object is the one that was read. `generation` was read under the

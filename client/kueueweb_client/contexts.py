@@ -1,4 +1,4 @@
-"""Where the command line keeps servers and tokens: contexts, as kubectl does, in one file that only its owner reads.
+"""Contexts of the command line: servers and tokens, as in kubectl, in one file that only its owner can read.
 
 KUEUEWEB_CONFIG names another file. KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER and KUEUEWEB_NAMESPACE come before
 what it says.
@@ -34,7 +34,7 @@ class Contexts:
     contexts: dict[str, Context] = field(default_factory=dict)
 
     def with_context(self, name: str, context: Context) -> Contexts:
-        """These with one more, which is in use from now on."""
+        """Return these contexts with one more, which becomes the current one."""
         return Contexts(name, {**self.contexts, name: context})
 
     def without(self, name: str) -> Contexts:
@@ -53,7 +53,7 @@ class Contexts:
         return Contexts(current, {names[name]: context for name, context in self.contexts.items()})
 
     def using(self, name: str) -> Contexts:
-        """These with another one in use. Raises `ClientError` for a name that is not there."""
+        """Return these contexts with another current one. Raises `ClientError` for an unknown name."""
         if name not in self.contexts:
             raise ClientError(f'There is no context "{name}". Known: {", ".join(sorted(self.contexts)) or "none"}.')
         return replace(self, current=name)

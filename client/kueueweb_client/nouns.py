@@ -15,7 +15,7 @@ _CORE: Final = "api/v1"
 
 
 class Source(StrEnum):
-    """Where the objects of a kind come from."""
+    """The source of a kind's objects."""
 
     WIRE = "wire"
     """Kubernetes' wire format: pages, selectors and watches by the server."""

@@ -19,7 +19,7 @@ Goal = Literal["admitted", "finished", "deleted"]
 PAUSE_SECONDS: Final = 1.0
 _MAX_PAUSE_SECONDS: Final = 60
 _POLL_SECONDS: Final = 25
-"""So long the server keeps one question; proxies between us often cut what is silent for a minute."""
+"""How long the server may hold one request; proxies often close connections that are silent for a minute."""
 _PATIENCE_SECONDS: Final = 60.0
 _NOT_FOUND: Final = 404
 _TOO_MANY: Final = 429

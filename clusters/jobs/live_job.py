@@ -329,8 +329,8 @@ def _owner(row: Job, job: JsonObject) -> JsonObject:
 
 
 def _complete_conditions(row: Workload, shown: JsonObject) -> None:
-    """Has the conditions say what the row's columns say: the row of a job that has ended while pods of it are left is
-    not Finished yet, and its object is."""
+    """Complete the conditions from the row's columns. If a job has ended while some of its pods are left, the row is
+    not Finished yet, but its object is."""
     ending = row.ending or {}
     reserved = row.quota_reserved_at is not None
     holds = {

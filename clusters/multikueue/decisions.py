@@ -19,7 +19,7 @@ _NEVER: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Where a workload was sent since it holds quota; kept in its row.
+    """The workers to which a workload was sent since it holds quota; stored in its row.
 
     * reserved_at: which reservation that is about.
     * nominated: the workers that may have a copy; round_at: since when no more were added.

@@ -190,7 +190,7 @@ class _Sweep:
             self.follow_pods()
 
     def tell(self, may_start: Collection[int] | None = None) -> None:
-        """Push each unpushed workload in the order of keys. A refused one does not hold up the others.
+        """Push each unpushed workload in the order of keys. A refused one does not delay the others.
 
         `may_start` are the keys of the workloads whose pods may start now, None for all; pods of other workloads start
         with the next sweep.

@@ -1,4 +1,4 @@
-"""Which of Kueue's objects are followed or served, and in which of their versions the cluster has them."""
+"""The kinds of Kueue's objects that are followed or served, and their versions in the cluster."""
 
 from __future__ import annotations
 

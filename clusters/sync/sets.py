@@ -68,7 +68,7 @@ class SetSync(SuspendableJobSync):
 
 
 class SetPodSync:
-    """Has the push process the workload of a set whose pods are created, changed or deleted."""
+    """Request a push of the workload of a set whose pods are created, changed or deleted."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -163,7 +163,7 @@ class Watcher:
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 
     def _scheduled(self) -> _Syncs:
-        """Where we decide, jobs become workloads."""
+        """The syncs for a cluster in which kueueweb decides: jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         jobs = {kind.resource: (job_sync(self._cluster, kind, self._client),) for kind in kinds}
         self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]

@@ -1,4 +1,4 @@
-"""Where the webhook's certificates are kept: in a Secret of the cluster, so that all replicas serve the same."""
+"""Stores the webhook's certificates in a Secret of the cluster, so that all replicas serve the same ones."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ _Operations = Callable[[JobKind], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the API server finds us: a Service in its cluster, or an address (`url`, without a path).
+    """The address for the API server: a Service in its cluster, or a `url` without a path.
 
-    `authorities` in PEM; None leaves those that are there.
+    `authorities` in PEM; None keeps the present ones.
     """
 
     namespace: str = ""

@@ -35,7 +35,7 @@ _NANOSECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Which slices of a vendor's devices each container of a pod gets, on which node, and since when.
+    """The slices of a vendor's devices for each container of a pod, with the node and the time of the decision.
 
     `entries` are container numbers, init containers first, with their slices. `manifest` is the pod; `devices` are
     the node's known devices by UUID; `decided_at` is in seconds since the epoch.

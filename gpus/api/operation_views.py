@@ -210,7 +210,7 @@ class DeviceSamplesView(ClusterView):
 
 
 class SamplesQuery(Shape):
-    """Which samples, and how far back."""
+    """The requested samples and their period."""
 
     resolution = serializers.ChoiceField(list(RESOLUTIONS), required=False, default="raw")
     hours = serializers.FloatField(required=False, default=1.0, min_value=0.0, max_value=float(_MAX_HOURS))

@@ -58,7 +58,7 @@ class HistorySerializer(serializers.Serializer[Any]):
 
 
 class HistoryQuery(serializers.Serializer[Any]):
-    """Which series, from when to when, in which steps."""
+    """The requested series, their period and their step."""
 
     scope = serializers.ChoiceField([scope.value for scope in Scope], default=Scope.CLUSTER.value)
     flavor = serializers.CharField(default="", allow_blank=True, max_length=253)

@@ -62,7 +62,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which series. `names` None takes all; `together` adds them up to one. Empty filters take everything."""
+    """The requested series. `names` None selects all; `together` adds them up to one. Empty filters take everything."""
 
     scope: Scope
     names: Collection[str] | None

@@ -26,7 +26,7 @@ MAXIMUM_LIMIT: Final = 1000
 
 
 class KeysetPagination(BasePagination):
-    """`?limit=` rows `?after=` a cursor. The view's `keyset`: columns that order its rows and tell them apart."""
+    """`?limit=` rows `?after=` a cursor. The view's `keyset`: columns that order its rows and identify them."""
 
     def __init__(self) -> None:
         self.next_cursor: str | None = None
@@ -82,7 +82,7 @@ class KeysetPagination(BasePagination):
 
 
 def _keyset(view: APIView | None) -> Sequence[str]:
-    """The view's; of several clusters with the row's key, since a name tells rows apart only within its cluster."""
+    """The view's; of several clusters with the row's key, since a name identifies a row only within its cluster."""
     keyset: Sequence[str] = getattr(view, "keyset", ("id",))
     reach = getattr(view, "reach", None)
     if reach is None or not reach.is_of_several or {"id", "-id"} & set(keyset):

@@ -84,7 +84,8 @@ def _server(facts: tuple[Any, ...]) -> Iterator[Finding]:
 
 
 def _identity() -> Finding:
-    """Check the right by which installations tell each other apart (`clusters.push.installation`)."""
+    """Check the permission to read the identity by which installations recognize each other
+    (`clusters.push.installation`)."""
     check = "database-identity"
     try:
         with connection.cursor() as cursor:

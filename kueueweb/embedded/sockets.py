@@ -1,4 +1,4 @@
-"""Where servers listen: folders for unix sockets, whose paths the kernel limits, and free ports."""
+"""Addresses of servers: folders for unix sockets, whose paths the kernel limits, and free ports."""
 
 import hashlib
 import os

@@ -104,7 +104,7 @@ class Followers:
 
 
 class _Reading:
-    """One log, read in a thread and handed over to the event loop; a slow reader holds up that thread alone."""
+    """One log, read in a thread and handed over to the event loop; a slow reader delays only that thread."""
 
     def __init__(self, open_log: Open, query: LogQuery) -> None:
         self.error: ClusterError | None = None

@@ -1,4 +1,4 @@
-"""Which requests are answered, by the table of permissions and by REST's rules for lists."""
+"""Permits requests, by the table of permissions and by REST's rules for lists."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def tell(rule: NotificationRule, occurrences: Sequence[Occurrence], now: datetim
 
 
 def targets_of(rule: NotificationRule) -> dict[Channel, str]:
-    """Where the rule sends to. A channel that has lost its address sends nothing."""
+    """The targets of a rule by channel. A channel without an address is omitted."""
     addresses = {
         Channel.WEBHOOK: rule.webhook_url,
         Channel.MAIL: rule.user.email if settings.EMAIL_HOST else "",

@@ -19,7 +19,7 @@ _LIMITS: Final = "limits."
 
 
 class ResourceQuotaScope(StrEnum):
-    """Which pods a ResourceQuota is about."""
+    """The scope of a ResourceQuota: the pods that it counts."""
 
     TERMINATING = "Terminating"
     NOT_TERMINATING = "NotTerminating"

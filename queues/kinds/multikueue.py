@@ -27,7 +27,7 @@ class QuotaManagement(StrEnum):
 
 
 class LocationType(StrEnum):
-    """Where a kubeconfig is."""
+    """The place of a kubeconfig."""
 
     OBJECT = "Secret"
     """In a Secret of the manager, under the key `kubeconfig`."""

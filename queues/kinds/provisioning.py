@@ -18,7 +18,7 @@ RETRY_DEFAULTS: Final = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "back
 
 
 class MergePolicy(StrEnum):
-    """Which pod sets become one entry of a request."""
+    """The rule by which pod sets are merged into one entry of a request."""
 
     IDENTICAL_POD_TEMPLATES = "IdenticalPodTemplates"
     IDENTICAL_WORKLOAD_SCHEDULING_REQUIREMENTS = "IdenticalWorkloadSchedulingRequirements"

@@ -1,4 +1,4 @@
-"""Which clusters run the jobs of which: Kueue's MultiKueueConfig and MultiKueueCluster, of the manager."""
+"""The worker clusters of a manager: Kueue's MultiKueueConfig and MultiKueueCluster."""
 
 from django.db import models
 

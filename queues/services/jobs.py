@@ -47,7 +47,7 @@ DEFAULT_LOCAL_QUEUE = "default"
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The result of a submission: the job's row as it should be, and its workloads."""
+    """The result of a submission: the wanted state of the job's row, and its workloads."""
 
     submitted: Submitted[JobManifest]
     job: JobSpec

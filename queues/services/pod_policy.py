@@ -225,7 +225,7 @@ def class_problem(cluster: Cluster, namespace: str, queue: str, name: str) -> st
 
 
 class _PriorityRules:
-    """Which classes may be used where, and their values; each is read once."""
+    """The classes that each namespace may use, and their values; each is read once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

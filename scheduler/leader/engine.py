@@ -308,7 +308,7 @@ class Engine:
         _log.log(level, "cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
 
     def _set_aside(self, batch: Batch, refusal: BatchRefused) -> None:
-        """Set aside the decisions that cannot be stored, so that they do not hold up all others."""
+        """Set aside the decisions that cannot be stored, so that they do not block all others."""
         keys = [(write.workload.namespace, write.workload.name) for write in offenders(batch)]
         if not keys:
             return

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 60.0
 """A run that fails so soon after another one is not a coincidence."""
 MAX_FAILURES: Final = 3
-"""So many loads in a row, or searches, may fail."""
+"""How many loads in a row, or searches, may fail."""
 FIRST_PAUSE_SECONDS: Final = 60.0
 MAX_PAUSE_SECONDS: Final = 3600.0
 """How long a workload is set aside: twice as long each time in a row."""

@@ -23,7 +23,7 @@ _MOST_GONE: Final = 1_000
 
 
 def gauges_key(cluster: str) -> str:
-    """Where the gauges of a cluster are kept in Redis."""
+    """The key of a cluster's gauges in Redis."""
     return f"kueueweb:gauges:{cluster}"
 
 

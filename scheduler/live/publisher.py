@@ -57,7 +57,7 @@ Send = Callable[[str, bytes, bytes | None], object]
 
 
 def snapshot_key(cluster: str) -> str:
-    """Where the last snapshot of a cluster is kept in Redis."""
+    """The key of a cluster's last snapshot in Redis."""
     return f"kueueweb:live:{cluster}"
 
 
@@ -289,7 +289,7 @@ class _Mig(TypedDict):
 
 
 def _mig(held: DeviceSlice) -> _Mig:
-    """Where its MIG instances are; empty for a slice without any."""
+    """The MIG instances of a slice, with their positions; empty for a slice without any."""
     instances = [LiveMigInstance(**mig_instance(found)) for found in held.mig_instances]
     return {"mig": instances} if instances else {}
 

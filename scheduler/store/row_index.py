@@ -548,7 +548,7 @@ def _unchecked(queue: ClusterQueue | None, has_variants: bool) -> ClusterQueue |
 
 
 def placement_of(workload: Workload) -> Placement | None:
-    """Where its pods are placed; None without quota."""
+    """The nodes of its pods; None without quota."""
     return workload.placement if workload.admission is not None else None
 
 

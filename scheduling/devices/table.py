@@ -256,7 +256,7 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which devices of the rows could serve the request now, shape (rows, devices).
+        """Return whether each device of the rows could serve the request now, shape (rows, devices).
 
         Checks that look beyond one device (NUMA groups, namespace quota, MIG places, vendor rules) are not made here.
         So the result may be True too often, but never False too often.
@@ -317,14 +317,15 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which rows have enough devices that can serve the request. A MIG device may serve several times."""
+        """Return for each row whether it has enough devices that can serve the request. A MIG device may serve several
+        times."""
         serving = self.serving_devices(request, rules, constraints, mutex, rows)
         count: Integers = serving.sum(axis=1)
         enough: Booleans = count >= request.count
         return enough | (self.has_mig[rows] & (count > 0))
 
     def rows_with_room(self, requests: Mapping[str, int], rows: slice | Integers) -> Booleans:
-        """Which rows have room for one pod's requests other than devices."""
+        """Return for each row whether it has room for one pod's requests other than devices."""
         room: Booleans = self.free[self._columns[PODS], rows] >= 1
         for name, amount in requests.items():
             if amount <= 0 or name == PODS:

@@ -46,7 +46,7 @@ _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
 class QueueState(Enum):
-    """Where a workload is tracked."""
+    """The place where a workload is tracked."""
 
     NOWHERE = auto()
     """Cannot be queued now: gated, deactivated, finished, or without a LocalQueue or ClusterQueue."""
@@ -275,7 +275,7 @@ class WorkloadInfo:
 
     @property
     def queue_state(self) -> QueueState:
-        """Where it is."""
+        """The place where it is tracked."""
         return self._place if self.bucket is None else self.bucket.state
 
     @queue_state.setter

@@ -1,4 +1,4 @@
-"""Which pod goes to which domain of its pod set's topology assignment (Kueue's topology ungater).
+"""Assigns pods to the domains of their pod set's topology assignment (Kueue's topology ungater).
 
 Pods of a topology-aware workload are created behind a scheduling gate. Where every pod states its rank, ranks are laid
 out over the domains in stored order, so that neighbours in rank are neighbours in the topology; else pods fill the

@@ -215,7 +215,7 @@ class JobController:
             self._environment.set_status("jobs", live, status, _MANAGER)
 
     def _untrack(self, pods: list[JsonObject]) -> None:
-        """Lets go of finished pods, which have been counted."""
+        """Release finished pods, which have been counted."""
         for old in pods:
             pod = self._environment.store.get("pods", namespace_of(old), name_of(old))
             if pod is not None and uid_of(pod) == uid_of(old) and is_finished(pod):
@@ -253,7 +253,7 @@ def _has(status: JsonObject, kind: str, value: str) -> bool:
 
 
 def _to_remove(job: JsonObject, active: list[JsonObject], count: int) -> list[JsonObject]:
-    """Which pods end when fewer may run: of an Indexed Job those beyond its completions; then those that have come
+    """The pods that end when fewer may run: of an Indexed Job those beyond its completions; then those that have come
     least far, of equal ones the youngest."""
     beyond: list[JsonObject] = []
     if job["spec"]["completionMode"] == "Indexed":

@@ -43,7 +43,7 @@ class RayJobKind(JobKind):
     elastic = True
     kept_texts = frozenset({"message"})
     cluster_path: ClassVar[tuple[str, ...]] = ("spec",)
-    """Where the cluster's spec is."""
+    """The path of the cluster's spec."""
     error_path: ClassVar[str] = "spec"
     """The path of the cluster's own fields in errors."""
     template_path: ClassVar[str] = "spec"

@@ -66,7 +66,7 @@ class JobKind(ABC):
     plural: ClassVar[str]
     suspend_path: ClassVar[tuple[str, ...]] = ("spec", "suspend")
     managed_by_path: ClassVar[tuple[str, ...]] = ()
-    """Where the job names the controller that runs it; () where it can't."""
+    """The path at which the job names its controller; () if it has none."""
     own_manager: ClassVar[str] = ""
     """The controller that runs jobs of this kind by default."""
     multikueue: ClassVar[bool] = True
@@ -97,7 +97,7 @@ class JobKind(ABC):
     spec_integers: ClassVar[tuple[str, ...]] = ()
     """The fields of the spec that are whole numbers from 0."""
     pod_template_path: ClassVar[str | None] = None
-    """Where the only template is, as errors name it: `` for a pod. None for a kind that may have several."""
+    """The path of the only template, as errors name it: empty for a pod. None for a kind that may have several."""
     remedy: ClassVar[str] = ""
     """The remedy for a job whose pods cannot be determined."""
     has_workload: ClassVar[bool] = True
@@ -126,7 +126,7 @@ class JobKind(ABC):
 
     @property
     def resource(self) -> Kind:
-        """Where the kind lives in the API."""
+        """The group, version and plural of the kind in the API."""
         return Kind(self.api_version, self.kind, self.plural)
 
     @property

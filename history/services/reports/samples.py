@@ -22,7 +22,7 @@ ONCE: Final = sql.SQL(
             OR sample.resolution = 300 AND sample.at >= rolled.hours AND sample.at < rolled.minutes
             OR sample.resolution = 15 AND sample.at >= greatest(rolled.hours, rolled.minutes))"""
 )
-"""Which samples there are, each unit of time once."""
+"""The existing samples, with each unit of time once."""
 
 HOURS: Final = sql.SQL("sum(sample.{})::float8 * 15 / 3600")
 """Sums over samples of 15 seconds, as hours."""

@@ -1,4 +1,4 @@
-"""Which published devices a request selects, by the selectors of its class and its own."""
+"""Finds the published devices that a request selects, by the selectors of its class and its own."""
 
 from __future__ import annotations
 

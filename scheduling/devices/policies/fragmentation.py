@@ -81,7 +81,7 @@ class FragmentationModel:
         )
 
     def _serves(self, totals: Integers, used: Integers, memory: Integers) -> Booleans:
-        """Which devices in these states, shape (3, ...), can serve which pod, shape (..., pods)."""
+        """Return whether devices in these states, shape (3, ...), can serve each pod, shape (..., pods)."""
         free_cores = (totals[CORES] - used[CORES])[..., None]
         unused = (used[SLOTS] == 0)[..., None]
         serves: Booleans = (totals[MEMORY_MIB] - used[MEMORY_MIB])[..., None] >= memory

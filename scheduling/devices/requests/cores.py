@@ -26,7 +26,7 @@ def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) 
 
 
 def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
-    """Which devices have the cores that a request takes. `totals` and `used` have the same shape."""
+    """Return for each device whether it has the cores that a request takes. `totals` and `used` have the same shape."""
     enough: Booleans
     if rules.cores_are_bits:
         free = np.bitwise_count(totals & ~used)

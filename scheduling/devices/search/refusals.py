@@ -298,7 +298,7 @@ class Gang:
 
 
 def who(pod_set: PodSetToPlace, gang: Gang) -> str:
-    """Which pod has no place, and how many of its gang were placed."""
+    """The pod that has no place, and the number of pods of its gang that were placed."""
     pod = f"pod {gang.replica} of pod set {pod_set.name}"
     return f"{pod} (after {gang.placed} of {gang.wanted} pods were placed)" if gang.placed else pod
 

@@ -39,7 +39,7 @@ from scheduling.model.vendor import DeviceVendor, FitKind, NodeScore
 
 
 class NodeTies(StrEnum):
-    """Which of several nodes with the best score is taken.
+    """The choice among several nodes with the best score.
 
     HAMi scores nodes in parallel and takes the last best one to finish. On one processor the last node finishes
     first and the others follow in order, so the last but one wins.
