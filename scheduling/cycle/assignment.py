@@ -20,25 +20,34 @@ class Mode(IntEnum):
     """How well a flavor or a workload fits; greater is better."""
 
     NO_FIT = 0
+    """Cannot be assigned, not even with preemption."""
     NO_CANDIDATES = 1
     """Preemption is allowed, but there are no candidates."""
     PREEMPT = 2
+    """Fits once victims, at least one of them in the preemptor's own ClusterQueue, have stopped."""
     RECLAIM = 3
     """Preemption in other ClusterQueues only, none in its own."""
     DEFERRED_FIT = 4
     """Fits once the workloads that others preempted in this cycle have stopped."""
     FIT = 5
+    """Fits the free quota now."""
 
 
 class RefusalKind(IntEnum):
     """The subject of a refusal; selects its wording."""
 
     MISMATCH = 0
+    """The flavor's taints or node labels exclude the pods."""
     UNAVAILABLE = 1
+    """No flavor can be tried, for example for a resource that the queue does not cover; the text gives the reason."""
     EXCEEDS_MAXIMUM = 2
+    """The request is larger than the quota that could ever be free: waiting does not help."""
     LACKS = 3
+    """The request is larger than the quota that is free now."""
     TOPOLOGY = 4
+    """The quota is enough, but no topology domain takes the pods."""
     DEVICES = 5
+    """The quota is enough, but the nodes have too few free devices."""
     NAMESPACE_QUOTA = 6
     """The namespace's ResourceQuota does not leave enough devices."""
     NO_TOPOLOGY = 7

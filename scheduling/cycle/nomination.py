@@ -42,9 +42,11 @@ class RequeueReason(Enum):
     """The reason why an entry is requeued; decides whether it stays active."""
 
     GENERIC = auto()
+    """The initial value: inadmissible until a change could help, or active at once if the entry was nominated."""
     FAILED_AFTER_NOMINATION = auto()
     """Active at once: only the order of this cycle stood in its way."""
     NO_FIT = auto()
+    """Inadmissible until quota changes, together with all equal workloads, which would not fit either."""
     NO_CANDIDATES = auto()
     """Inadmissible until quota changes: preemption could help, but finds no victims now."""
     NAMESPACE_MISMATCH = auto()
@@ -52,6 +54,8 @@ class RequeueReason(Enum):
     PENDING_PREEMPTION = auto()
     """Active at once: its victims are stopping."""
     GATED = auto()
+    """Inadmissible until an event other than a change of quota: a gate opens, a pause ends, or preempted
+    workloads stop."""
 
 
 class Entry:

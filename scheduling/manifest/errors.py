@@ -20,11 +20,17 @@ class MistakeReason(StrEnum):
     TOO_LONG = "TooLong"
     UNKNOWN_FIELD = "UnknownField"
     WRONG_TYPE = "WrongType"
+    """The value has another JSON type than the field."""
     UNSUPPORTED_KIND = "UnsupportedKind"
+    """The document's kind is not one that kueueweb stores."""
     NOT_PERMITTED = "NotPermitted"
+    """The user lacks the permission; the value itself may be right."""
     MALFORMED = "Malformed"
+    """The text is not YAML or JSON, so no field can be named."""
     HOSTILE = "Hostile"
+    """The document would cost too much to read, for example through nested aliases."""
     IN_USE = "InUse"
+    """The object is still in use, or is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,11 @@ class NodeRefusal(StrEnum):
     """The reason why a node is not a candidate, regardless of its devices."""
 
     NODE_NOT_READY = "NodeNotReady"
+    """Its kubelet does not report."""
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    """It is cordoned."""
     NODE_TAINTED = "NodeTainted"
+    """It has a taint that the pod does not tolerate."""
     INSUFFICIENT_RESOURCE = "Insufficient"
     """Followed by the resource's name: `Insufficient cpu`."""
     NODE_NOT_SELECTED = "NodeNotSelected"

@@ -16,11 +16,15 @@ class InventoryEncoding(StrEnum):
     """The form in which a node announces the vendor's devices."""
 
     JSON = "json"
+    """An annotation with a JSON list of devices."""
     STRING = "string"
+    """HAMi's older annotation: fields with commas, devices with colons."""
     METAX_JSON = "metax-json"
+    """MetaX's own JSON annotation."""
     DRS_JSON = "drs-json"
     """Enflame's slices: the devices with their numbers of slices, and the profiles into which they may be cut."""
     CAPACITY = "capacity"
+    """No annotation: the node's capacity gives the number of devices."""
 
 
 class FitKind(StrEnum):
@@ -38,9 +42,11 @@ class FitKind(StrEnum):
     METAX_SGPU = "metax-sgpu"
     """One QoS policy per device, application classes, devices of one link zone."""
     ENFLAME_GCU = "enflame-gcu"
+    """Whole devices only."""
     ENFLAME_DRS = "enflame-drs"
     """Slices of the node's hardware profiles."""
     KUNLUN_XPU = "kunlun-xpu"
+    """Whole devices that are linked with each other, in one half of the server if possible."""
     KUNLUN_VXPU = "kunlun-vxpu"
     """Devices of one half of the server, otherwise across the links between the halves."""
     AWS_NEURON = "aws-neuron"

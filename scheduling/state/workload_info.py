@@ -51,8 +51,11 @@ class QueueState(Enum):
     NOWHERE = auto()
     """Cannot be queued now: gated, deactivated, finished, or without a LocalQueue or ClusterQueue."""
     ACTIVE = auto()
+    """In the heap of its ClusterQueue: the next cycles consider it."""
     INADMISSIBLE = auto()
+    """Set aside until a change in its cohort tree or on its nodes could help."""
     RESERVING = auto()
+    """Holds quota, so it is counted in usage and in no queue."""
 
 
 class TopologyCharge(NamedTuple):

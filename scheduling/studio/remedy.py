@@ -21,8 +21,11 @@ class RemedyKind(StrEnum):
     ELSEWHERE = "Elsewhere"
     """It selects another queue, flavor, topology or priority."""
     QUOTA = "Quota"
+    """An owner of quota raises a nominal quota or a limit."""
     OTHERS_END = "OthersEnd"
+    """Other workloads finish or are cancelled."""
     MOVES = "Moves"
+    """Running workloads move to other nodes or devices."""
     BACK_IN_SERVICE = "BackInService"
     """A node or device that is out of service returns."""
 

@@ -23,12 +23,19 @@ class Policy(StrEnum):
     `bid-price` are ours."""
 
     BINPACK = "binpack"
+    """The most used first, so that others stay whole."""
     SPREAD = "spread"
+    """The least used first, so that slices disturb each other least."""
     MUTEX = "mutex"
+    """Only unused devices."""
     NUMA = "numa"
+    """Devices of one NUMA node first."""
     TOPOLOGY_AWARE = "topology-aware"
+    """The devices with the best links to each other."""
     FGD = "fgd"
+    """The place that increases fragmentation least, for the pods that are typical of the cluster."""
     BID_PRICE = "bid-price"
+    """The place with the lowest price, which rises with the demand for it."""
 
 
 NODE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.FGD, Policy.BID_PRICE)

@@ -46,7 +46,9 @@ class NodeTies(StrEnum):
     """
 
     SMALLER_NAME = "smaller-name"
+    """The first by name, which makes decisions repeatable."""
     LAST_DONE = "last-done"
+    """The last but one, as HAMi on one processor: for its recordings."""
 
 
 @dataclass(frozen=True, slots=True)
