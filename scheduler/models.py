@@ -56,7 +56,7 @@ class Change(models.Model):
 class SchedulingCycle(models.Model):
     """A cycle that decided something."""
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
     epoch = models.BigIntegerField()
     number = models.BigIntegerField(help_text="Counts through an epoch, the idle cycles included.")
     started_at = models.DateTimeField()

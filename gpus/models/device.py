@@ -11,7 +11,7 @@ class Device(models.Model):
     pods: it is always stored, may exceed the device, and then shows as drift.
     """
 
-    node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices")
+    node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices", db_index=False)
     uuid = models.CharField(max_length=128)
     index = models.PositiveIntegerField()
     vendor = models.CharField(max_length=32, default="NVIDIA")
@@ -61,7 +61,7 @@ class DeviceAllocation(models.Model):
     """A slice of a device: decided for a container of a workload's replica, or external, held by a pod that we did not
     place."""
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+", db_index=False)
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")
     device = models.ForeignKey(
         "gpus.Device",
@@ -69,6 +69,7 @@ class DeviceAllocation(models.Model):
         null=True,
         blank=True,
         related_name="allocations",
+        db_index=False,
         help_text="Empty: the slice names a device that its node does not list.",
     )
     device_uuid = models.CharField(max_length=128, blank=True)

@@ -22,7 +22,7 @@ class Sample(models.Model):
 class DeviceSample(Sample):
     """A device as its node's monitor sees it."""
 
-    device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="samples")
+    device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="samples", db_index=False)
     temperature_celsius = models.FloatField(null=True)
     power_watts = models.FloatField(null=True)
 
@@ -38,7 +38,9 @@ class DeviceSample(Sample):
 class ContainerSample(Sample):
     """A container on one device. Telemetry, not an inventory: containers that are not measured are absent."""
 
-    device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="container_samples")
+    device = models.ForeignKey(
+        "gpus.Device", on_delete=models.CASCADE, related_name="container_samples", db_index=False
+    )
     namespace = models.CharField(max_length=63)
     pod_name = models.CharField(max_length=253)
     container = models.CharField(max_length=253)

@@ -9,7 +9,7 @@ class UsageRecord(models.Model):
     A new size of an elastic job begins another period. Names are copied, so the record outlives its objects.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
     workload_uid = models.UUIDField()
     namespace = models.CharField(max_length=63)
     workload_name = models.CharField(max_length=253)

@@ -12,6 +12,8 @@ class Job(NamespacedObject):
     plain pods is a row of kind PodGroup, which owns the workload, and a row for each of its pods.
     """
 
+    # Without an index of its own, as all of these: that of the names begins with it.
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+", db_index=False)
     kind = models.CharField(max_length=63)
     manifest = models.JSONField(help_text="The object as submitted: apiVersion, kind, metadata, spec.")
     managed = models.BooleanField(default=True, help_text="False: it names no queue, so we keep it and leave it alone.")

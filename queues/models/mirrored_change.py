@@ -13,7 +13,7 @@ class MirroredChange(models.Model):
     Rows say how things are; how they came about is kept here, in mode shadow, until the leader has heard it.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField(help_text="When the watcher heard of it.")
     namespace = models.CharField(max_length=63)
     name = models.CharField(max_length=253)

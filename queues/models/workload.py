@@ -228,7 +228,7 @@ class WorkloadEvent(models.Model):
 class Pod(models.Model):
     """A pod of a workload as the cluster shows it."""
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pods")
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pods", db_index=False)
     pod_set = models.CharField(max_length=63)
     replica = models.PositiveIntegerField()
     namespace = models.CharField(max_length=63)
