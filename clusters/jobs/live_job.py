@@ -17,7 +17,7 @@ from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile, runs_elsewhere
-from clusters.jobs.framework.errors import JobError, PendingJob
+from clusters.jobs.framework.errors import CannotStart, JobError, PendingJob
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.managed_job import ManagedJob
@@ -34,7 +34,7 @@ from clusters.jobs.framework.manifest import (
     owner_reference,
     uid_of,
 )
-from clusters.jobs.framework.pod_set_info import PodSetInfo, infos_of_workload
+from clusters.jobs.framework.pod_set_info import PodSetInfo, infos_of_admission, infos_of_workload
 from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
@@ -134,7 +134,7 @@ class LiveJob(ManagedJob):
 
     def runs_as(self, workload: JsonObject) -> bool:
         if self.kind.is_suspended(self.object):
-            return False
+            return self._resumes(workload)
         if self._runs_elsewhere(workload):
             return True
         found = {*values_of(self.object.get("spec"), WORKLOAD_UID_LABEL)}
@@ -143,6 +143,25 @@ class LiveJob(ManagedJob):
             return named == {name_of(workload)} if named else name_of(workload) not in self.placed
         # A job that is resized runs on under the next slice of its workload.
         return is_elastic(self.object) or found == {uid_of(workload)}
+
+    def _resumes(self, workload: JsonObject) -> bool:
+        """Start again a job that its owner suspended, as it was; whether its templates are as the workload's only
+        admission made them."""
+        if state.condition_of(workload, state.EVICTED) is not None:
+            return False
+        resumed: JsonObject = copied(self.object)
+        try:
+            infos = infos_of_admission(workload, self.context)
+            if self.place is not None:
+                self.place(name_of(workload), infos)
+            self.kind.start(resumed, infos, self.context)
+        except CannotStart:
+            return False
+        self.kind.suspend(resumed)
+        if _written(resumed) != _written(self.object):
+            return False
+        self.start(workload, infos_of_admission(workload, self.context))
+        return True
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
         elsewhere = self._runs_elsewhere(workload)
@@ -240,9 +259,9 @@ def _follow_sizes(kind: ServingKind, job: JsonObject, context: JobContext, store
         store.write(workload)
 
 
-def _written(job: JsonObject) -> tuple[Any, Any]:
-    """The parts of a job that a pass writes."""
-    return job.get("spec"), annotations_of(job)
+def _written(job: JsonObject) -> tuple[Any, ...]:
+    """The parts of a job that a pass writes: a batch Job that stops loses its start time."""
+    return job.get("spec"), annotations_of(job), dig(job, "status", "startTime")
 
 
 def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObject | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,10 +22,10 @@ from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
 from clusters.jobs.integrations import job_context
+from clusters.jobs.job_writes import write_job
 from clusters.jobs.live_job import Changes, changed_spec, look_at
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
-from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import JobSync, key_of
 from foundation.exceptions import Conflict, ManifestErrors
 from foundation.transactions import unnoticed_transaction
@@ -233,6 +232,8 @@ class SuspendableJobSync(JobSync):
             if look.is_part:
                 self._suspend(look.job, changes)
                 continue
+            if _drops_all(look, changes):  # as in Kueue, the job stops first: no row says later how its templates were
+                look = replace(look, job=self._suspend(look.job, changes) or look.job)
             news.note(look, changes)
             uid = str(look.job["metadata"]["uid"])
             stored = uid in made or self._try(look.job, partial(self._store, look, changes))
@@ -247,19 +248,18 @@ class SuspendableJobSync(JobSync):
         self._store_news(news)
         return again
 
-    def _suspend(self, job: JsonObject, changes: Changes) -> None:
-        """Suspend a job for which the push has no row: a part of another job, or a job that gets no workload."""
+    def _suspend(self, job: JsonObject, changes: Changes) -> JsonObject | None:
+        """Suspend a job for which the push has no row, and give it its templates back: a part of another job, or a job
+        that gets no workload. Returns the job as it is then.
+        """
         wanted = changes.job
-        if wanted is None or self._cluster.kueue_is_alive:
-            return
-        if self._kind.is_suspended(job) or not self._kind.is_suspended(wanted):
-            return
-        suspended = copy.deepcopy(job)
-        self._kind.suspend(suspended)
+        if wanted is None or self._cluster.kueue_is_alive or not self._kind.is_suspended(wanted):
+            return None
         try:
-            self._client.patch(self._kind.resource, *key_of(job), difference(job, suspended) or {})
+            return write_job(self._client, self._kind, job, wanted)
         except ClusterError as error:  # it changed meanwhile, and is looked at again, or at the next list
             self._note(job, error)
+            return None
 
     def _store_news(self, news: _News) -> None:
         """Store changes that are equal for many jobs at once."""
@@ -471,6 +471,13 @@ def _is_plain_creation(look: Look, changes: Changes) -> bool:
     if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)
+
+
+def _drops_all(look: Look, changes: Changes) -> bool:
+    """Whether the pass removes every workload of a job in the cluster that has not finished."""
+    left = {each.name for each in look.workloads if each.status != WorkloadStatus.FINISHED and each.job_id is not None}
+    found = look.row is not None and look.row.found_in_cluster
+    return found and bool(changes.removed) and left <= {*changes.removed}
 
 
 def _taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:

@@ -99,6 +99,8 @@ _HAS_PODS: Final[LiteralString] = """
         WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed'))
 """
 _ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, FinishedReason.WORKLOAD_SLICE_REPLACED)
+_FINISHED: Final = "The job finished"
+"""The event of an end without a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +368,6 @@ def record_finished(
     keys = list(keys)
     if not keys:
         return []
-    message = message or "The job finished"
     # Most workloads have no pods left: end these first, and look only at the rest again.
     finished = _finish(
         f"(workload.quota_reserved_at IS NULL OR (workload.ending IS NULL AND NOT {_HAS_PODS}))", reason, message, now
@@ -387,7 +388,7 @@ def _end_later(reason: FinishedReason, message: str, actor: str) -> _Transition:
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL",
         "ending = %(ending)s::jsonb, push_sequence = push_sequence + 1",
         "Ending",
-        f"{message}; quota and devices are released when its pods have ended",
+        f"{message or _FINISHED}; quota and devices are released when its pods have ended",
         parameters={"ending": json_text(ending)},
     )
 
@@ -469,7 +470,7 @@ def _finish(
         + "ending = NULL, "
         + _WITH_CONDITION,
         reason.value if reason is FinishedReason.WORKLOAD_SLICE_REPLACED else "Finished",
-        message,
+        message or _FINISHED,
         event_type="Normal" if reason in _ENDED_WELL else "Warning",
         parameters=_condition(ConditionType.FINISHED, ConditionStatus.TRUE, reason, message, now),
     )

@@ -33,7 +33,6 @@ OURS: Final = ("kueueweb.io/", "hami.io/")
 
 _NO_POD_SET: Final = "its workload would have no pod set, and Kueue's API takes none such"
 _LONG_NAME: Final = "its pod sets have names above the 63 characters that Kueue's API takes"
-_SECOND_START: Final = "suspended by its owner while admitted: Kueue starts it again without the driver's own labels"
 _COPIED_MARKS: Final = (
     "Kueue's next slice repeats the marks that it put on running pods; ours has the job's own templates"
 )
@@ -46,14 +45,9 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "appwrapper-seen-031": _NO_POD_SET,
     "appwrapper-seen-040": _NO_POD_SET,
     "job-seen-006": _COPIED_MARKS,
-    "job-seen-052": "the status of a job without a workload is its own",
     "job-seen-062": "a prebuilt workload that is deleted stays until its pods have stopped; its job is given back",
-    "rayjob-seen-010": "held while it runs, its workload goes, so no row tells the push to give it its templates back",
     "rayjob-seen-033": _COPIED_MARKS,
     "rayservice-seen-030": "its workload would have two pod sets of one name, and Kueue's API takes none such",
-    "sparkapplication-seen-004": _SECOND_START,
-    "sparkapplication-seen-020": _SECOND_START,
-    "sparkapplication-seen-024": "an end without words says that the job finished",
 }
 """The scenarios that fare otherwise than recorded, with why. One that agrees must leave."""
 

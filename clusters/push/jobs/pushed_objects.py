@@ -10,6 +10,7 @@ from typing import Final
 from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.job_writes import newer, patch
 from clusters.jobs.objects import JOB_UID_LABEL, JobSource
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.namespaces import make_namespace
@@ -77,33 +78,17 @@ class PushedObjects:
         Its operator may write its status at any time: then it is read again, and the patch is built again.
         """
         for attempt in range(1, _MAX_ATTEMPTS + 1):
-            patch = patch_of(there)
-            if patch is None:
+            change = patch_of(there)
+            if change is None:
                 break
             try:
-                return self.patch(kind, there, patch)
+                return patch(self.client, kind, there, change)
             except ClusterError as error:
-                newer = self.newer(kind, there) if error.conflict else None
-                if newer is None or attempt == _MAX_ATTEMPTS:
+                found = newer(self.client, kind, there) if error.conflict else None
+                if found is None or attempt == _MAX_ATTEMPTS:
                     raise
-                there = newer
+                there = found
         return there
-
-    def patch(self, kind: JobKind, there: JsonObject, patch: JsonObject, *, subresource: str = "") -> JsonObject:
-        """The object with the patch."""
-        metadata = there["metadata"]
-        return self.client.patch(kind.resource, metadata["namespace"], metadata["name"], patch, subresource=subresource)
-
-    def ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
-        """A suspended job, whose templates may be changed."""
-        status = kind.status_before_change(there) if kind.is_suspended(there) else None
-        return there if status is None else self.patch(kind, there, {"status": status}, subresource="status")
-
-    def newer(self, kind: JobKind, there: JsonObject) -> JsonObject | None:
-        """The present state of the object; None if it no longer exists."""
-        metadata = there["metadata"]
-        found = self.client.get(kind.resource, metadata["namespace"], metadata["name"])
-        return found if found is not None and found["metadata"]["uid"] == metadata["uid"] else None
 
 
 def is_job_of(there: JsonObject, source: JobSource) -> bool:

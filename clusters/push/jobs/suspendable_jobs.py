@@ -6,25 +6,24 @@ again and gets another pass.
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import ClusterError, JsonObject
+from clusters.client import JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import annotations_of
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
+from clusters.jobs.job_writes import ready_for_change, write_job
 from clusters.jobs.live_job import Changes, look_at, shown_workload, stopped_job
 from clusters.jobs.objects import CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.whole_objects import add_placement, as_made, difference, handed_over_source, new_object, own_manifest
+from clusters.jobs.whole_objects import add_placement, as_made, handed_over_source, new_object, own_manifest
 from clusters.push.desired_state import (
     FlavorNodes,
     Places,
@@ -95,7 +94,7 @@ class SuspendableJobs:
                 if not source.kind.is_suspended(changes.job):
                     self._start_own(source, row, there)
                 return
-            there = self._write(source.kind, there, changes.job)
+            there = write_job(self._objects.client, source.kind, there, changes.job)
             if there is None:
                 return
         raise NotYet
@@ -116,7 +115,7 @@ class SuspendableJobs:
             stopped = None if there is None else stopped_job(source.kind, there, shown_workload(row, there))
             if there is None or stopped is None:
                 return
-            there = self._write(source.kind, there, stopped)
+            there = write_job(self._objects.client, source.kind, there, stopped)
 
     def _look(self, source: JobSource, row: Workload, there: JsonObject | None) -> Changes:
         job = row.job
@@ -137,26 +136,9 @@ class SuspendableJobs:
         """Create, or start again, a submitted job: as its row defines it, its pods completed."""
         if there is not None:
             source = as_made(source, there)
-            self._objects.ready_for_change(source.kind, there)
+            ready_for_change(self._objects.client, source.kind, there)
         workload = admitted_workload(row, self._flavors, self._places)
         self._objects.apply(source, new_object(source, workload))
-
-    def _write(self, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
-        """Write one change of the pass; return the job, or its present state if it changed meanwhile, or None if it is
-        gone.
-
-        A job is suspended before its templates change, because templates of a running job are immutable.
-        """
-        try:
-            if kind.is_suspended(wanted) and not kind.is_suspended(there):
-                there = self._objects.patch(kind, there, difference(there, _suspended(kind, there)) or {})
-            ready = self._objects.ready_for_change(kind, there)
-            patch = difference(ready, _with_spec(ready, wanted))
-            return ready if patch is None else self._objects.patch(kind, ready, patch)
-        except ClusterError as error:
-            if not error.conflict:
-                raise
-            return self._objects.newer(kind, there)
 
 
 def _is_suspendable(kind: str) -> bool:
@@ -169,15 +151,3 @@ def _not_there_yet(source: JobSource) -> JsonObject:
     shown["metadata"]["uid"] = source.uid
     source.kind.suspend(shown)
     return shown
-
-
-def _suspended(kind: JobKind, there: JsonObject) -> JsonObject:
-    suspended = copy.deepcopy(there)
-    kind.suspend(suspended)
-    return suspended
-
-
-def _with_spec(there: JsonObject, wanted: JsonObject) -> JsonObject:
-    """The object with a pass's changes of the job."""
-    metadata = {**there["metadata"], "annotations": dict(annotations_of(wanted))}
-    return {**there, "metadata": metadata, "spec": wanted["spec"]}

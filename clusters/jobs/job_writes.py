@@ -1,0 +1,61 @@
+"""Writes the changes that the controller's pass makes to a job into the cluster, for the watcher and the push.
+
+A job is suspended before its templates change, because templates of a running job are immutable.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.framework.manifest import annotations_of, name_of, namespace_of, uid_of
+from clusters.jobs.whole_objects import difference
+
+
+def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
+    """Write a pass's changes of a job's spec and annotations; return the job, or its present state if it changed
+    meanwhile, or None if it is gone.
+
+    Raises ClusterError.
+    """
+    try:
+        if kind.is_suspended(wanted) and not kind.is_suspended(there):
+            there = patch(client, kind, there, difference(there, _suspended(kind, there)) or {})
+        ready = ready_for_change(client, kind, there)
+        changed = difference(ready, _with_spec(ready, wanted))
+        return ready if changed is None else patch(client, kind, ready, changed)
+    except ClusterError as error:
+        if not error.conflict:
+            raise
+        return newer(client, kind, there)
+
+
+def patch(
+    client: ClusterClient, kind: JobKind, there: JsonObject, change: JsonObject, *, subresource: str = ""
+) -> JsonObject:
+    """The object with the patch."""
+    return client.patch(kind.resource, namespace_of(there), name_of(there), change, subresource=subresource)
+
+
+def ready_for_change(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject:
+    """A suspended job, whose templates may be changed."""
+    status = kind.status_before_change(there) if kind.is_suspended(there) else None
+    return there if status is None else patch(client, kind, there, {"status": status}, subresource="status")
+
+
+def newer(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject | None:
+    """The present state of the object; None if it no longer exists."""
+    found = client.get(kind.resource, namespace_of(there), name_of(there))
+    return found if found is not None and uid_of(found) == uid_of(there) else None
+
+
+def _suspended(kind: JobKind, there: JsonObject) -> JsonObject:
+    suspended = copy.deepcopy(there)
+    kind.suspend(suspended)
+    return suspended
+
+
+def _with_spec(there: JsonObject, wanted: JsonObject) -> JsonObject:
+    metadata = {**there["metadata"], "annotations": dict(annotations_of(wanted))}
+    return {**there, "metadata": metadata, "spec": wanted["spec"]}
