@@ -192,6 +192,17 @@ def look_at_pods(
     return changes
 
 
+def look_at_pods_without_workload(maker: Maker, pods: Sequence[JsonObject], context: JobContext) -> PodChanges:
+    """Run a pass of a set over pods that have no workload: they wait at their gates, as members of a group."""
+    store = _PodStore([*copy.deepcopy([maker.object, *maker.parts]), *copy.deepcopy(list(pods))])
+    failure = ""
+    try:
+        maker.kind.reconcile_pods(namespace_of(maker.object), name_of(maker.object), context, store)
+    except JobError as error:
+        failure = str(error)
+    return _changes(pods, store, failure)
+
+
 def look_at_group(
     pods: Sequence[JsonObject],
     roles: Mapping[str, str],

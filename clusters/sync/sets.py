@@ -10,14 +10,20 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
-from clusters.jobs.families.serving import ServingKind, annotated_parent
+from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
+from clusters.jobs.cluster_objects import OneLook
+from clusters.jobs.families.serving import ServingKind, annotated_parent, lets_pods_wait
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.identity import queue_name_of
 from clusters.jobs.framework.manifest import dig, is_being_deleted, labels_of, namespace_of, uid_of
+from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of, is_gated
 from clusters.jobs.live_job import Changes, look_at_set
+from clusters.jobs.live_pods import look_at_pods_without_workload
 from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.set_pods import pods_of_set
+from clusters.jobs.whole_objects import difference
+from clusters.sync.jobs import key_of
 from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
@@ -60,6 +66,24 @@ class SetSync(SuspendableJobSync):
         changed = [job for job in jobs if self._states.get(uid_of(job)) != states[uid_of(job)]]
         self._states |= states
         _look_again(self._cluster, Q(job__in=[row.pk for row in self._rows(changed).values()]) if changed else None)
+        self._mark_pods([job for job in jobs if not self._serving.workload_names(job)])
+
+    def _mark_pods(self, jobs: Sequence[JsonObject]) -> None:
+        """Mark the pods of sets that need no workload, such as one that was scaled to zero: no row tells the push."""
+        jobs = [job for job in jobs if lets_pods_wait(self._serving, job)]
+        if not jobs or self._cluster.is_mirrored or self._cluster.kueue_is_alive:
+            return
+        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        for job in jobs:
+            try:
+                maker, pods = pods_of_set(self._client, self._serving, job)
+                changes = look_at_pods_without_workload(maker, pods, context)
+                for before, after in changes.patched:
+                    self._client.patch(PODS, *key_of(before), difference(before, after) or {})
+                if changes.failure:
+                    self._note(job, changes.failure)
+            except ClusterError as error:  # a pod has changed meanwhile: its set is looked at again with its status
+                self._note(job, error)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         super()._lose(jobs)

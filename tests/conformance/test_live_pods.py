@@ -22,19 +22,15 @@ KINDS: Final = ("deployment", "leaderworkerset", "pod", "podgroup", "statefulset
 
 _NEXT_GROUP: Final = "once the group has ended or its workload was deleted, another pod begins another group"
 
-_NO_WORKLOAD: Final = "pods for which there is no workload wait without the marks of a group"
 _NOT_ITS_PODS: Final = "pods of which no StatefulSet is known stay at their gates: anyone can write their labels"
 
 _NEW_SIZE: Final = "a workload without quota follows the number of replicas, with which its pods fit it"
 
 DIFFERENT: Final[Mapping[str, str]] = {
     "leaderworkerset-seen-000": _NOT_ITS_PODS,
-    "leaderworkerset-seen-005": _NO_WORKLOAD,
     "leaderworkerset-seen-019": _NOT_ITS_PODS,
-    **{f"leaderworkerset-seen-{number}": _NO_WORKLOAD for number in ("043", "046", "053", "059", "065", "066")},
     "podgroup-seen-011": _NEXT_GROUP,
     "podgroup-seen-086": _NEXT_GROUP,
-    "statefulset-seen-004": _NO_WORKLOAD,
     "statefulset-seen-006": _NEW_SIZE,
     "statefulset-seen-010": _NEW_SIZE,
     "statefulset-seen-039": _NEW_SIZE,

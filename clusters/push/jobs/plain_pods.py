@@ -13,14 +13,14 @@ from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.manifest import controller_of, name_of, uid_of
+from clusters.jobs.framework.manifest import name_of, uid_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.integrations import job_context
 from clusters.jobs.live_job import shown_workload
-from clusters.jobs.live_pods import Maker, PodChanges, look_at_pods
+from clusters.jobs.live_pods import PodChanges, look_at_pods
 from clusters.jobs.objects import AdmittedWorkload, CannotStart, JobSource
-from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.set_pods import pods_of_set
 from clusters.jobs.whole_objects import add_placement, difference, gated_pod
 from clusters.push.desired_state import FlavorNodes, Places, admitted_workload, runs
 from clusters.push.jobs.pushed_objects import PushedObjects
@@ -83,22 +83,12 @@ class PlainPods:
         """
         kind, client = source.kind, self._objects.client
         assert isinstance(kind, ServingKind)
-        selector = kind.selector_of_pods(there)
-        parts: Sequence[JsonObject] = ()
-        if kind.part_kind:
-            parts = client.list(JOB_KINDS[kind.part_kind].resource, row.namespace, label_selector=selector).items
-        if kind.group_label:
-            selector += f",{kind.group_label}={row.annotations.get(keys.COMPONENT_INDEX, '')}"
-        # Anyone can set a label, and the pass would let pods run that no known StatefulSet creates.
-        makers = {uid_of(each) for each in (there, *parts)}
-        listed = client.list(PODS, row.namespace, label_selector=selector).items
-        pods = [pod for pod in listed if (controller_of(pod) or {}).get("uid") in makers]
+        maker, pods = pods_of_set(client, kind, there, row.annotations.get(keys.COMPONENT_INDEX, ""))
         if not pods:
             return
         place = partial(
             _place, dict.fromkeys(map(name_of, pods), source), admitted_workload(row, self._flavors, places)
         )
-        maker = Maker(kind, there, parts)
         self._write(look_at_pods(pods, [""] * len(pods), shown_workload(row, there), self._context, place, maker), row)
 
     def _write(self, changes: PodChanges, row: Workload) -> None:

@@ -1,0 +1,42 @@
+"""The pods of a StatefulSet that needs no workload wait as members of its group."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import Cluster
+from clusters.client import JsonObject, WatchEvent
+from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.kinds.pod import group_name_of
+from clusters.jobs.registry import JOB_KINDS
+from clusters.sync.watcher import job_sync
+from queues.models import Workload
+from tests.clusters.test_pods_that_wait import stateful_set, webhooked
+from tests.conformance.live_jobs import START, StoredCluster
+
+_UID = "8a532403-a76a-4ada-a56e-d900841158d8"
+_ANOTHER_UID = "0c1f3a86-3a4f-4f0e-8d0e-2d8f0e6b7a11"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(("mode", "group"), [("schedule", "statefulset-db-"), ("observe", "")])
+def test_only_its_own_pods_are_marked_where_this_scheduler_decides(mode: str, group: str) -> None:
+    cluster = Cluster.objects.create(name="west", mode=mode)
+    made = webhooked(stateful_set(0))
+    made["metadata"] |= {"uid": _UID, "resourceVersion": "1"}
+    store = ObjectStore([made, pod_of(made, "db-0", _UID), pod_of(made, "forged", _ANOTHER_UID)])
+    kind = JOB_KINDS["StatefulSet"]
+    job_sync(cluster, kind, StoredCluster(store)).apply([WatchEvent("MODIFIED", made)], START.timestamp())
+    groups = {pod["metadata"]["name"]: group_name_of(pod) for pod in store.list("Pod")}
+    assert groups["db-0"].startswith(group)
+    assert bool(groups["db-0"]) == bool(group)
+    assert groups["forged"] == ""
+    assert not Workload.objects.exists()
+
+
+def pod_of(made: JsonObject, name: str, owner_uid: str) -> JsonObject:
+    template = made["spec"]["template"]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": owner_uid, "controller": True}
+    metadata = {**template["metadata"], "namespace": "team", "name": name, "uid": name, "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {}}
