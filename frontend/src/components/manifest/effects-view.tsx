@@ -38,7 +38,8 @@ export function PreviewedEffects({ preview, warnings }: { preview: Previewed; wa
   const { effects, effects_pending, effects_problem } = preview;
   if (effects !== null) {
     const why =
-      effects_problem || (effects_pending ? t`The studio is still trying this change: more effects may follow.` : "");
+      effects_problem ||
+      (effects_pending ? t`The studio is still trying this change: more effects may follow.` : "");
     return <EffectsView effects={effects} warnings={warnings} unfinished={why} />;
   }
   if (effects_problem === "" && !effects_pending && warnings.length === 0) return null;

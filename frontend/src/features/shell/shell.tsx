@@ -21,12 +21,14 @@ import { ThemeSwitch } from "./theme-switch";
 import { UserMenu } from "./user-menu";
 
 const FindDialog = lazy(async () => ({ default: (await import("./find-dialog")).FindDialog }));
+const Tour = lazy(async () => ({ default: (await import("./tour/tour")).Tour }));
 const ShortcutsHelp = lazy(async () => ({ default: (await import("./shortcuts-help")).ShortcutsHelp }));
 
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
   const [findOpened, find] = useDisclosure(false);
+  const [tourOpened, tour] = useDisclosure(false);
   const shown = useClusterNames();
   const shadowed = session.clusters.some(({ name, mode }) => shown.includes(name) && mode === "shadow");
   const router = useRouter();
@@ -80,7 +82,7 @@ export function Shell({ session }: { session: Session }) {
             </ActionIcon>
             <NotificationBell />
             <ThemeSwitch />
-            <UserMenu session={session} onShortcuts={help.open} />
+            <UserMenu session={session} onShortcuts={help.open} onTour={tour.open} />
           </Group>
         </Group>
       </AppShell.Header>
@@ -131,6 +133,11 @@ export function Shell({ session }: { session: Session }) {
       {helpOpened && (
         <Suspense>
           <ShortcutsHelp pages={pages} onClose={help.close} />
+        </Suspense>
+      )}
+      {tourOpened && (
+        <Suspense>
+          <Tour onLeave={tour.close} />
         </Suspense>
       )}
       {findOpened && (

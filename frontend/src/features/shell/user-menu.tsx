@@ -40,7 +40,13 @@ function LanguageItems() {
   ));
 }
 
-export function UserMenu({ session, onShortcuts }: { session: Session; onShortcuts: () => void }) {
+export interface UserMenuProps {
+  session: Session;
+  onShortcuts: () => void;
+  onTour: () => void;
+}
+
+export function UserMenu({ session, onShortcuts, onTour }: UserMenuProps) {
   const logout = useLogout();
   return (
     <Menu position="bottom-end" width={240}>
@@ -64,6 +70,9 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
         <Menu.Divider />
         <Menu.Item leftSection={<Icon name="keyboard" size={16} />} onClick={onShortcuts}>
           <Trans>Keyboard shortcuts</Trans>
+        </Menu.Item>
+        <Menu.Item leftSection={<Icon name="question" size={16} />} onClick={onTour}>
+          <Trans>Tour of eight steps</Trans>
         </Menu.Item>
         {session.user?.may_use_admin && (
           <Menu.Item component="a" href={`${basePath}/admin/`} leftSection={<Icon name="edit" size={16} />}>

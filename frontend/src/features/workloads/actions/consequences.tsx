@@ -4,8 +4,8 @@ import { Alert, List } from "@mantine/core";
 import { useCluster } from "@/api/cluster";
 import { type TriedPlan, useTrial } from "@/api/studio/questions";
 import type { Workload } from "@/api/types";
-import { WorkloadNames } from "@/components/object-links";
 import { TriedEffects } from "@/components/manifest/tried-effects";
+import { WorkloadNames } from "@/components/object-links";
 import { summarizeRequests } from "../list/requests";
 import type { ActionKind } from "./action-words";
 
