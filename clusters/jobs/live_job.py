@@ -28,7 +28,6 @@ from clusters.jobs.framework.manifest import (
     dig,
     is_being_deleted,
     labels_of,
-    mapping_at,
     name_of,
     namespace_of,
     owner_reference,
@@ -50,6 +49,8 @@ from scheduling.model.vocabulary import WorkloadStatus
 
 _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
+_UNREAD: Final = frozenset({"managedFields"})
+"""Metadata that no rule reads and that is half of a job: it is not copied with each pass."""
 
 Place = Callable[[str, Sequence[PodSetInfo]], None]
 """Adds the chosen nodes and our labels to the changes that an admission makes to pods. Its first argument is the
@@ -206,7 +207,7 @@ def look_at(
         reconcile(live)
     except JobError as error:
         failure = str(error)
-    changes = _changes(before, store.list("Workload"))
+    changes = _changes(before, store.present("Workload"))
     if row is not None and not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
     # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
@@ -234,8 +235,9 @@ def look_at_set(
         _follow_sizes(kind, shown, context, store)
     except JobError as error:
         failure = str(error)
-    changes = _changes(before, store.list("Workload"))
-    left = {name_of(each): each for each in store.list("Workload")}
+    workloads_left = store.present("Workload")
+    changes = _changes(before, workloads_left)
+    left = {name_of(each): each for each in workloads_left}
     changes.unheld = [
         name for name, old in before.items() if state.is_on_hold(old) and not state.is_on_hold(left.get(name, old))
     ]
@@ -279,7 +281,7 @@ def was_started(job: Mapping[str, Any]) -> bool:
 
 def values_of(value: Any, key: str) -> Iterator[Any]:
     """Yield the values under a key, at any depth."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for name, item in value.items():
             if name == key:
                 yield item
@@ -300,13 +302,15 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
     """The job with the queue and the class that its workloads have, unless its owner changed the labels since.
 
     A job whose queue label was removed stays in its queue, and the priority of a workload that was changed here stays.
-    An elastic job that was submitted here has the size that its row says.
+    An elastic job that was submitted here has the size that its row says. All but the labels is the job's own: a pass
+    reads it, and changes a copy.
     """
-    shown: JsonObject = copied(job)
+    metadata = {key: value for key, value in job["metadata"].items() if key not in _UNREAD}
+    labels: dict[str, str] = dict(metadata.get("labels") or {})
+    shown: JsonObject = {**job, "metadata": {**metadata, "labels": labels}}
     if row is None:
         return shown
     here = not row.found_in_cluster
-    labels = mapping_at(shown, "metadata", "labels")
     known: Mapping[str, str] = {key: row.labels.get(key, "") for key in _FOLLOWED}
     latest = max(workloads, key=lambda each: (each.status != WorkloadStatus.FINISHED, each.pk), default=None)
     if latest is not None:
@@ -322,6 +326,7 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
             if has[key]:
                 labels[key] = has[key]
     if here and kind.elastic and row.annotations.get(keys.ELASTIC_JOB) == "true":
+        shown = copied(shown)
         kind.resize(shown, copied(row.manifest))
     return shown
 
@@ -375,6 +380,8 @@ def _changes(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> Ch
     after = {name_of(each): each for each in left}
     for name, old in before.items():
         new = after.get(name)
+        if new is old:
+            continue  # the pass has not written it
         if new is None or not uid_of(new) or (is_being_deleted(new) and not is_being_deleted(old)):
             changes.removed.append(name)
             continue

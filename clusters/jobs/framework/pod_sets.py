@@ -57,15 +57,17 @@ def _last_of_each_name(variables: Sequence[JsonObject]) -> list[JsonObject]:
 
 def same_pods(one: Sequence[JsonObject], other: Sequence[JsonObject], *, tolerations: bool) -> bool:
     """Whether two lists of pod sets would create the same pods, as far as a workload depends on it."""
-    return len(one) == len(other) and all(
-        _shape(each, tolerations) == _shape(its, tolerations) for each, its in zip(one, other, strict=True)
-    )
+    compared = ("containers", "initContainers", "tolerations") if tolerations else ("containers", "initContainers")
+    return len(one) == len(other) and all(_alike(mine, its, compared) for mine, its in zip(one, other, strict=True))
 
 
-def _shape(pod_set: JsonObject, tolerations: bool) -> Any:
-    spec = (pod_set.get("template") or {}).get("spec") or {}
-    compared = ["containers", "initContainers", *(["tolerations"] if tolerations else [])]
-    return pod_set["count"], pod_set.get("minCount"), [canonical(spec.get(field)) for field in compared]
+def _alike(mine: JsonObject, its: JsonObject, compared: Sequence[str]) -> bool:
+    """Whether two pod sets have the same size and, in these fields of their pods' spec, the same values."""
+    if (mine["count"], mine.get("minCount")) != (its["count"], its.get("minCount")):
+        return False
+    my_spec, its_spec = ((each.get("template") or {}).get("spec") or {} for each in (mine, its))
+    pairs = [(my_spec.get(field), its_spec.get(field)) for field in compared]
+    return all(one == other or canonical(one) == canonical(other) for one, other in pairs)
 
 
 def canonical(value: Any, key: str = "") -> Any:

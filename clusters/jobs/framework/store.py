@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from clusters.jobs.framework.errors import JobError
@@ -23,13 +23,14 @@ class Objects(Protocol):
 
 
 class ObjectStore:
-    """Objects by kind, namespace and name, with the API server's finalizers. Those handed out are copies."""
+    """Objects by kind, namespace and name, with the API server's finalizers. Those handed out are copies.
+
+    * objects: kept as they are, without a copy. The store does not change them, and neither may the caller.
+    """
 
     def __init__(self, objects: Iterable[JsonObject] = ()) -> None:
-        self._objects: dict[Key, JsonObject] = {}
+        self._objects: dict[Key, JsonObject] = {_key(obj): obj for obj in objects if not _is_gone(obj)}
         self.writes = 0
-        for obj in objects:
-            self.write(obj)
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
         found = self._objects.get((kind, namespace, name))
@@ -38,6 +39,10 @@ class ObjectStore:
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         keys = sorted(key for key in self._objects if key[0] == kind and namespace in ("", key[1]))
         return [copied(self._objects[key]) for key in keys]
+
+    def present(self, kind: str) -> Sequence[JsonObject]:
+        """All objects of a kind, by name: the objects themselves, which the caller may read and must not change."""
+        return [self._objects[key] for key in sorted(key for key in self._objects if key[0] == kind)]
 
     def kinds(self) -> Iterator[Key]:
         yield from sorted(self._objects)
@@ -50,8 +55,7 @@ class ObjectStore:
 
     def write(self, obj: JsonObject) -> None:
         """Creates or replaces an object; one that is being deleted disappears with its last finalizer."""
-        metadata = obj["metadata"]
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+        if _is_gone(obj):
             self._remove(_key(obj))
         elif self._objects.get(_key(obj)) != obj:
             self._objects[_key(obj)] = copied(obj)
@@ -65,12 +69,18 @@ class ObjectStore:
         if not found["metadata"].get("finalizers"):
             self._remove(_key(obj))
         elif not found["metadata"].get("deletionTimestamp"):
-            found["metadata"]["deletionTimestamp"] = now
+            self._objects[_key(obj)] = {**found, "metadata": {**found["metadata"], "deletionTimestamp": now}}
             self.writes += 1
 
     def _remove(self, key: Key) -> None:
         if self._objects.pop(key, None) is not None:
             self.writes += 1
+
+
+def _is_gone(obj: JsonObject) -> bool:
+    """Whether the object is being deleted and no finalizer keeps it."""
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
 
 
 def _key(obj: JsonObject) -> Key:
