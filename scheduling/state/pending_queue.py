@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
+from typing import Final
 
 from scheduling.model.vocabulary import PendingReason
 from scheduling.state.journal import Journal
@@ -22,6 +24,9 @@ Said = tuple[PendingReason | None, dict[str, WorkloadInfo], dict[str, Verdict]]
 _OTHER = {QueueState.ACTIVE: QueueState.INADMISSIBLE, QueueState.INADMISSIBLE: QueueState.ACTIVE}
 _FEW = 64
 """A heap is not rebuilt for fewer items, or fewer stale ones, than this."""
+_TICKETS: Final = count(1)
+"""The numbers of heap items, unique across all queues: a workload that moved to another queue leaves a stale item
+behind, whose number it must not get there."""
 
 
 class EqualWorkloads:
@@ -104,7 +109,6 @@ class PendingQueue:
         "_journal",
         "_refused",
         "_sticky",
-        "_ticket",
         "_untold",
         "_usage_of",
         "_waiting",
@@ -127,7 +131,6 @@ class PendingQueue:
         self._heaps: dict[str, list[QueueItem]] = {}
         """The first item of each active bucket; one heap per LocalQueue where LocalQueues are ordered by usage. An
         item is stale once its workload is not active any more, and is dropped when it reaches the top."""
-        self._ticket = 0
         self.active_count = 0
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -250,8 +253,7 @@ class PendingQueue:
 
     def _put(self, info: WorkloadInfo, state: QueueState) -> None:
         bucket = self._bucket(info, state)
-        self._ticket += 1
-        item = bucket.add(info, self._ticket)
+        item = bucket.add(info, next(_TICKETS))
         self._waiting[info.key] = info
         if state is QueueState.ACTIVE:
             self.active_count += 1

@@ -46,6 +46,17 @@ def test_the_heap_keeps_the_order_whatever_comes_and_goes(
     assert drain(queue) == [each.workload.name for each in sorted(left, key=lambda each: each.order)]
 
 
+def test_a_workload_that_moved_is_in_the_order_of_its_new_queue_only() -> None:
+    queue, other = PendingQueue(), PendingQueue()
+    moved, first, last = info("moved", cpu=1, at=1.0), info("first", cpu=2, at=0.0), info("last", cpu=3, at=2.0)
+    for each in (moved, first, last):
+        queue.push(each)
+    queue.discard(moved)
+    other.push(moved)
+    assert drain(queue) == ["first", "last"]
+    assert drain(other) == ["moved"]
+
+
 def test_the_sticky_one_goes_first_until_it_leaves() -> None:
     queue = PendingQueue()
     low, high = info("low"), info("high", priority=9)
