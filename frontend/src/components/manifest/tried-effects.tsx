@@ -33,7 +33,7 @@ export function TriedEffects({ tried, pending, problem }: TriedEffectsProps) {
     <>
       {tried !== undefined && <TriedLines part={tried} />}
       {pending && (
-        <Group gap="xs" mt={4}>
+        <Group gap="xs" mt={4} wrap="nowrap">
           <Loader size={12} />
           <Text size="xs" c="var(--kw-muted)">
             {t`The next scheduling cycles are tried on a copy of the cluster …`}

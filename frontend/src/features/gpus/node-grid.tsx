@@ -14,13 +14,15 @@ export interface NodeGridProps extends Pick<NodeDevicesProps, "compact" | "highl
 
 /** A node of eight devices, in px; on a wide screen several stand side by side. */
 const NODE_WIDTH = { compact: 228, detailed: 1_110 };
+/** The width that the words in eight devices need, per size of the text. */
+const WORDS_WIDTH = 1_075;
 const GAP = 10;
 const ROW_HEIGHT = { compact: 86, detailed: 166 };
 
 export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGridProps) {
   const frame = useRef<HTMLDivElement>(null);
   const { top, width } = usePlace(frame);
-  const columns = columnsIn(width, NODE_WIDTH[compact ? "compact" : "detailed"] * textScale());
+  const columns = columnsIn(width, compact ? NODE_WIDTH.compact : detailedWidth());
   const virtual = useWindowVirtualizer({
     count: Math.ceil(groups.length / columns),
     estimateSize: () => (compact ? ROW_HEIGHT.compact : ROW_HEIGHT.detailed),
@@ -56,6 +58,10 @@ export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGri
       ))}
     </div>
   );
+}
+
+function detailedWidth(): number {
+  return Math.max(NODE_WIDTH.detailed, WORDS_WIDTH * textScale());
 }
 
 function columnsIn(width: number, column: number): number {
