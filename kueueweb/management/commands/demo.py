@@ -42,6 +42,9 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
         parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs run (default: %(default)s)")
         parser.add_argument("--fleet", choices=FLEETS, default=SEVERAL, help="fleet of nodes (default: %(default)s)")
+        parser.add_argument(
+            "--empty", action="store_true", help="submit no jobs: tenants have queues and wait for yours (try --fresh)"
+        )
         parser.add_argument("--fresh", action="store_true", help="start without the data of earlier runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -94,7 +97,8 @@ class Command(BaseCommand):
                 supervisor.start(process)
             if _wait_for_page(port, supervisor, stop):
                 self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
-                supervisor.start(jobs)
+                if not options["empty"]:
+                    supervisor.start(jobs)
             supervisor.watch(stop)
             self._say("Stopping ...")
 

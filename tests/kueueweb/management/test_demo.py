@@ -74,9 +74,10 @@ def test_it_ends_cleanly_and_starts_again(folder: Path) -> None:
     assert first.end(signal.SIGINT) == 0, first.said
     assert [process for process in family if process.is_running()] == []
 
-    second = Demo(folder)
+    second = Demo(folder, "--empty")
     second.address()
     family = second.family()
+    assert "demo_jobs" not in str([process.cmdline() for process in family]), "it submits no jobs of its own"
     second.end(signal.SIGKILL)
     _, left = psutil.wait_procs(family, timeout=PATIENCE_SECONDS)
     assert left == []
