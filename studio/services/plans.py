@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,11 @@ MAX_PLAN_BYTES: Final = 2**18
 _MAX_ADDED_NODES: Final = 1000
 _MAX_LISTED: Final = 1000
 _NODE_FIELDS: Final = ("add", "cordon", "drain", "lose", "return")
-_OF_A_DEVICE: Final = {"cordon": CordonNode, "drain": DrainNode, "lose": LoseNode}
+_OF_A_DEVICE: Final[Mapping[str, Callable[[str, str], NodeChange]]] = {
+    "cordon": CordonNode,
+    "drain": DrainNode,
+    "lose": LoseNode,
+}
 _COMMAND_LINE: Final = Access("manage.py", is_superuser=True)
 
 
