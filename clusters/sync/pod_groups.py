@@ -64,6 +64,8 @@ class PodGroupSync(JobSync):
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
+        if not pods:
+            return
         self._touched |= self._groups.note(pods)
         rows = self._rows(pods)
         phases: dict[int, MemberPhase] = {}
@@ -176,6 +178,8 @@ class PodGroupSync(JobSync):
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
+        if not pods:
+            return
         self._touched |= self._groups.forget(pods)
         rows = self._rows(pods)
         self._end_singles(pods, rows)

@@ -54,6 +54,9 @@ class SetSync(SuspendableJobSync):
         # A set with a queue name gets a workload in every namespace, even where the webhook ignores pods.
         return super()._as_the_webhook_leaves_it(job) or (job if queue_name_of(job) else None)
 
+    def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
+        return False  # a set may need more workloads, and its pods wait instead of the set
+
     def _prebuilt_names(self, job: JsonObject) -> list[str]:
         return self._serving.workload_names(job) if MULTIKUEUE_ORIGIN in labels_of(job) else []
 

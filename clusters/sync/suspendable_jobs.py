@@ -23,7 +23,7 @@ from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
-from clusters.jobs.live_job import Changes, changed_spec, look_at
+from clusters.jobs.live_job import Changes, changed_spec, look_at, was_started
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.sync.jobs import JobSync, key_of
@@ -237,9 +237,11 @@ class SuspendableJobSync(JobSync):
             news.note(look, changes)
             uid = str(look.job["metadata"]["uid"])
             stored = uid in made or self._try(look.job, partial(self._store, look, changes))
-            if stored:
+            if stored and not (uid in made and self._is_settled(look.job, changes, context)):
                 again.append(look.job)
-            elif all(each.status == WorkloadStatus.FINISHED or each.job_id is None for each in look.workloads):
+            elif not stored and all(
+                each.status == WorkloadStatus.FINISHED or each.job_id is None for each in look.workloads
+            ):
                 self._suspend(look.job, changes)
             if changes.awaited or (look.row is None and changes.failure):
                 self._wait(look.job)
@@ -247,6 +249,13 @@ class SuspendableJobSync(JobSync):
                 self._forget(look.job)
         self._store_news(news)
         return again
+
+    def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
+        """Whether another pass over a job that has just got its first workload would change nothing: it waits, as it
+        was submitted, and none of its pods is done."""
+        if changes.job is not None or not self._kind.is_suspended(job) or was_started(job):
+            return False
+        return not self._try(job, partial(self._kind.reclaimable_pods, job, context))
 
     def _suspend(self, job: JsonObject, changes: Changes) -> JsonObject | None:
         """Suspend a job for which the push has no row, and give it its templates back: a part of another job, or a job

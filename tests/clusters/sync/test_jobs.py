@@ -461,3 +461,12 @@ def test_new_jobs_keep_their_submitters(found: System) -> None:
     assert {(row.job.name, row.submitted_by) for row in rows if row.job is not None} == {
         ("one", "alice"), ("two", "bob"), ("three", "alice"),
     }  # fmt: skip
+
+
+def test_a_new_job_that_waits_is_looked_at_once(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    with CaptureQueriesContext(connection) as queries:
+        found.watcher.resync()
+    assert found.workload().status == "Pending"
+    again = [query["sql"] for query in queries if 'FROM "queues_podset"' in query["sql"]]
+    assert not again, "a second look reads the pod sets of the new workload"
