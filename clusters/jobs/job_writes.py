@@ -23,12 +23,20 @@ def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: J
         if kind.is_suspended(wanted) and not kind.is_suspended(there):
             there = patch(client, kind, there, difference(there, _suspended(kind, there)) or {})
         ready = ready_for_change(client, kind, there)
-        changed = difference(ready, _with_spec(ready, wanted))
-        return ready if changed is None else patch(client, kind, ready, changed)
+        return change_job(client, kind, ready, wanted)
     except ClusterError as error:
         if not error.conflict:
             raise
         return newer(client, kind, there)
+
+
+def change_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject:
+    """Write a pass's changes of a job's spec and annotations by one request; return the job.
+
+    Raises ClusterError: a `conflict` if the job has changed meanwhile.
+    """
+    change = difference(there, _with_spec(there, wanted))
+    return there if change is None else patch(client, kind, there, change)
 
 
 def patch(

@@ -320,7 +320,8 @@ class _Sweep:
 
     def _look_up(self, rows: Sequence[Workload]) -> None:
         self._places = places_of(self._cluster, rows)
-        counts = Counter(row.job.kind for row in rows if row.job is not None)
+        self._jobs.recall(rows)
+        counts = Counter(row.job.kind for row in rows if row.job is not None and not self._jobs.is_known(row))
         groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
         self._members = member_sources(groups, self._vendors, hami_binds=self._cluster.hami_binds)
         counts[PODS.kind] += sum(map(len, self._members.values()))

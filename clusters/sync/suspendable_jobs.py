@@ -18,13 +18,21 @@ from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of
+from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import annotations_of, controller_of, is_being_deleted, name_of
+from clusters.jobs.framework.manifest import (
+    annotations_of,
+    controller_of,
+    is_being_deleted,
+    name_of,
+    uid_of,
+    version_of,
+)
 from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
 from clusters.jobs.live_job import Changes, changed_spec, look_at, was_started
 from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.jobs.seen_jobs import keep_seen
 from clusters.jobs.submitter import submitter_of
 from clusters.sync.jobs import JobSync, key_of
 from foundation.exceptions import Conflict, ManifestErrors
@@ -108,6 +116,8 @@ class SuspendableJobSync(JobSync):
         self._waiting: dict[str, _Waiting] = {}
         self._waited: dict[str, float] = {}
         """uid -> time at which the object was last waited for."""
+        self._seen: dict[str, str] = {}
+        """uid -> the version of a waiting job that the push knows."""
         self._seconds = 0.0
 
     def tick(self, now: float) -> None:
@@ -121,12 +131,29 @@ class SuspendableJobSync(JobSync):
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         self._seconds = (self._now or timezone.now()).timestamp()
         known = self._settle(jobs)
+        self._keep_seen(jobs)
         if any(self._kind.is_suspended(look.job) and any(map(_waits_for_the_job, look.workloads)) for look in known):
             request_push(self._cluster.name)
+
+    def _keep_seen(self, jobs: Iterable[JsonObject]) -> None:
+        """Let the push know the jobs that wait in a queue, as they are now."""
+        waiting = [
+            job
+            for job in jobs
+            if self._kind.is_suspended(job) and queue_name_of(job) and self._seen.get(uid_of(job)) != version_of(job)
+        ]
+        self._seen |= {uid_of(job): version_of(job) for job in waiting}
+        keep_seen(self._cluster, waiting)
+
+    def _find_missing(self, present: Iterable[JsonObject]) -> None:
+        listed = list(present)
+        self._seen = {uid: self._seen[uid] for uid in map(uid_of, listed) if uid in self._seen}
+        super()._find_missing(listed)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         for job in jobs:
             self._forget(job)
+            self._seen.pop(uid_of(job), None)
         super()._lose(jobs)
 
     def _forget(self, job: JsonObject) -> None:

@@ -79,10 +79,13 @@ class StoredCluster(ClusterClient):
         found = self.store.get(kind.kind, namespace, name)
         if found is None:
             raise ClusterError(HTTPStatus.NOT_FOUND, "NotFound", f"{kind.plural} {name!r} not found")
+        version = dig(patch, "metadata", "resourceVersion")
+        if version and version != _version(found):
+            raise ClusterError(HTTPStatus.CONFLICT, "Conflict", f"{kind.plural} {name!r} has been modified")
         parts = ("status",) if subresource else tuple(key for key in patch if key != "status")
         changed: JsonObject = merge_patch(found, {key: patch[key] for key in parts})
         self.store.write(changed)
-        return changed
+        return {**changed, "metadata": {**changed["metadata"], "resourceVersion": _version(changed)}}
 
     def delete(self, kind: Kind, namespace: str, name: str, **_: Any) -> bool:
         found = self.store.get(kind.kind, namespace, name)
@@ -96,9 +99,15 @@ def as_served(obj: JsonObject | None) -> JsonObject | None:
     if obj is not None:
         obj["metadata"].setdefault("creationTimestamp", NOW)
         obj.setdefault("spec", {})
-        obj["metadata"].pop("resourceVersion", None)
-        obj["metadata"]["resourceVersion"] = str(crc32(orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)) + 1)
+        obj["metadata"]["resourceVersion"] = _version(obj)
     return obj
+
+
+def _version(obj: JsonObject) -> str:
+    """The version of an object, which follows from all else that it says."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+    shown = {"spec": {}, **obj, "metadata": {"creationTimestamp": NOW, **metadata}}
+    return str(crc32(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)) + 1)
 
 
 class LiveScenario(JobScenario):

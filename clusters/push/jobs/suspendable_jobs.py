@@ -12,17 +12,18 @@ from functools import partial
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.client import ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
-from clusters.jobs.job_writes import ready_for_change, write_job
+from clusters.jobs.job_writes import change_job, ready_for_change, write_job
 from clusters.jobs.live_job import Changes, look_at, shown_workload, stopped_job
 from clusters.jobs.objects import CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.seen_jobs import seen_jobs
 from clusters.jobs.whole_objects import add_placement, as_made, handed_over_source, new_object, own_manifest
 from clusters.push.desired_state import (
     FlavorNodes,
@@ -62,6 +63,16 @@ class SuspendableJobs:
         self._context: JobContext
         self._workloads: dict[int, list[Workload]] = {}
         self._places = Places()
+        self._seen: dict[str, JsonObject] = {}
+
+    def recall(self, rows: Sequence[Workload]) -> None:
+        """Recall the waiting jobs among those to start as the watcher saw them: they need not be read first."""
+        jobs = [row.job for row in rows if row.job is not None and runs(row) and _is_suspendable(row.job.kind)]
+        self._seen = seen_jobs(self._cluster, {str(job.uid) for job in jobs if job.found_in_cluster})
+
+    def is_known(self, row: Workload) -> bool:
+        """Whether the workload's job is known without reading it."""
+        return row.job is not None and str(row.job.uid) in self._seen
 
     def look_up(self, rows: Sequence[Workload]) -> None:
         """Read the workloads of these workloads' jobs, by one query."""
@@ -80,9 +91,11 @@ class SuspendableJobs:
         Raises NotYet while pods of an earlier admission are left, CannotStart, and JobError where something that it
         refers to is missing.
         """
-        if runs_elsewhere(row, self._elsewhere):
+        elsewhere = runs_elsewhere(row, self._elsewhere)
+        if elsewhere:
             source = handed_over_source(source)
-        there = self._objects.there(source)
+        there = None if elsewhere else self._start_seen(source, row)
+        there = self._objects.there(source) if there is None else there
         if there is None and source.found_in_cluster:
             return  # its owner deleted it: the watcher handles its workload
         for _ in range(_MAX_PASSES):
@@ -98,6 +111,24 @@ class SuspendableJobs:
             if there is None:
                 return
         raise NotYet
+
+    def _start_seen(self, source: JobSource, row: Workload) -> JsonObject | None:
+        """Start the job as the watcher saw it, by one write; return it as it is then.
+
+        None where there is nothing to start or the cluster refuses the write: only the job as it is now can tell why.
+        """
+        seen, kind = self._seen.pop(source.uid, None), source.kind
+        if seen is None or not kind.is_suspended(seen) or kind.status_before_change(seen) is not None:
+            return None
+        changes = self._look(source, row, seen)
+        if changes.job is None or kind.is_suspended(changes.job):
+            return None
+        try:
+            return change_job(self._objects.client, kind, seen, changes.job)
+        except ClusterUnreachable:
+            raise
+        except ClusterError:
+            return None
 
     def _check(self, changes: Changes, row: Workload) -> None:
         reason, message = changes.finished.get(row.name, ("", ""))

@@ -1,0 +1,65 @@
+"""Jobs that wait, as the watcher saw them last: with them, the push starts a job without reading it first.
+
+They are kept in Redis for a while. None of them has to be there, and each is sent back with its resourceVersion: a job
+that has changed since is refused by the API server, and read then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+import orjson
+from redis import RedisError
+
+from accounts.models import Cluster
+from clusters.jobs.framework.manifest import JsonObject, uid_of, version_of
+from foundation.redis_client import redis_client
+
+_log = logging.getLogger(__name__)
+
+_KEPT_SECONDS: Final = 120
+"""Longer than a job waits that starts at once. One that waits longer is read when it starts."""
+_MAX_AT_ONCE: Final = 500
+"""A list of very many waiting jobs is not kept: most of them will wait on."""
+_MAX_BYTES: Final = 32 * 1024
+"""A larger job is not kept: tenants write jobs of up to a megabyte, as fast as they like, and Redis holds them all."""
+
+
+def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
+    """Keep these jobs as they are in the cluster. Without Redis, the push reads them there."""
+    if not jobs or len(jobs) > _MAX_AT_ONCE:
+        return
+    texts = {uid_of(job): orjson.dumps(_slim(job)) for job in jobs if version_of(job)}
+    try:
+        with redis_client().pipeline(transaction=False) as pipeline:
+            for uid, text in texts.items():
+                if len(text) <= _MAX_BYTES:
+                    pipeline.set(_key(cluster, uid), text, ex=_KEPT_SECONDS)
+            pipeline.execute()
+    except RedisError as error:
+        _log.warning("Waiting jobs of cluster %s will be read before they start: %s", cluster.name, error)
+
+
+def seen_jobs(cluster: Cluster, uids: Iterable[str]) -> dict[str, JsonObject]:
+    """The jobs of these uids that are kept, by uid."""
+    wanted = list(uids)
+    if not wanted:
+        return {}
+    try:
+        found: Any = redis_client().mget([_key(cluster, uid) for uid in wanted])
+    except RedisError as error:
+        _log.warning("Waiting jobs of cluster %s are read before they start: %s", cluster.name, error)
+        return {}
+    return {uid: orjson.loads(text) for uid, text in zip(wanted, found, strict=True) if text is not None}
+
+
+def _key(cluster: Cluster, uid: str) -> str:
+    return f"kueueweb:seen-job:{cluster.pk}:{uid}"
+
+
+def _slim(job: JsonObject) -> JsonObject:
+    """The job without the record of its writers, which is half of it and which no rule reads."""
+    metadata = {key: value for key, value in job["metadata"].items() if key != "managedFields"}
+    return {**job, "metadata": metadata}
