@@ -19,11 +19,11 @@ from foundation.redis_client import redis_client
 
 _log = logging.getLogger(__name__)
 
-_KEPT_SECONDS: Final = 120
+_KEPT_SECONDS: Final = 60
 """Longer than a job waits that starts at once. One that waits longer is read when it starts."""
 _MAX_AT_ONCE: Final = 500
 """A list of very many waiting jobs is not kept: most of them will wait on."""
-_MAX_BYTES: Final = 32 * 1024
+_MAX_BYTES: Final = 8 * 1024
 """A larger job is not kept: tenants write jobs of up to a megabyte, as fast as they like, and Redis holds them all."""
 
 
