@@ -5898,6 +5898,12 @@ export interface components {
             };
             /** @description 7 days by default. */
             max_age_seconds?: number;
+            /** @description After this time, past use counts half in the fair share; 7 days by default. */
+            half_life_seconds?: number;
+            /** @description Weight by resource in past use, per core, GiB or other unit; by default, only cores count. */
+            usage?: {
+                [key: string]: number;
+            };
             favor_small?: boolean;
             /** @description Whether the size is CPUs per minute of the time limit. */
             relative_to_time?: boolean;
@@ -5921,6 +5927,12 @@ export interface components {
             };
             /** @description 7 days by default. */
             max_age_seconds?: number;
+            /** @description After this time, past use counts half in the fair share; 7 days by default. */
+            half_life_seconds?: number;
+            /** @description Weight by resource in past use, per core, GiB or other unit; by default, only cores count. */
+            usage?: {
+                [key: string]: number;
+            };
             favor_small?: boolean;
             /** @description Whether the size is CPUs per minute of the time limit. */
             relative_to_time?: boolean;
