@@ -1,4 +1,4 @@
-"""Slurm's tables: states, elapsed times, and the formats of squeue(1), sinfo(1) and sacct(1)."""
+"""Slurm's tables: states, elapsed times, and the formats of squeue(1), sinfo(1), sacct(1) and sprio(1)."""
 
 from __future__ import annotations
 
@@ -89,6 +89,17 @@ def amount(row: Row, resource: str) -> str:
         if found:
             total += float(found[1]) * (0.001 if found[2] else 1) * pod_set["count"]
     return f"{total:g}"
+
+
+def rounded(factor: float) -> str:
+    """A weighted factor, to the nearest whole number as sprio writes it."""
+    return str(round(factor))
+
+
+def resources(weighted: Mapping[str, float]) -> str:
+    """The weighted factors of resources: cpu=120,gres/gpu=40."""
+    names = {name: f"gres/{name.rpartition('/')[2]}" if "/" in name else name for name in weighted}
+    return ",".join(f"{names[name]}={round(factor)}" for name, factor in sorted(weighted.items()))
 
 
 def why(row: Row) -> str:

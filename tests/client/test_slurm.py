@@ -15,7 +15,7 @@ import yaml
 from accounts.models import Cluster
 from kueueweb_client.slurm import SlurmError, job_of, read_options, read_script, seconds_of
 from kueueweb_client.slurm_tables import clock, line, node_list, read_format
-from queues.models import Job, Workload
+from queues.models import ClusterQueue, Job, Workload
 from scheduler.leader.engine import Engine
 from tests.client.conftest import Run
 
@@ -188,6 +188,25 @@ def test_a_day_of_a_user_of_slurm(alice: Run, tmp_path: Path) -> None:
     info = alice("sinfo").output.splitlines()
     assert info[0].split() == ["PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST"]
     assert info[1].split()[:2] == ["queue", "up"]
+    assert alice("sprio", "-h").output.startswith("No factors for 1 workload")
+    ClusterQueue.objects.update(priority_weights={"resources": {"cpu": 100}, "queue": 10}, queue_priority=3)
+    ranked = [row.split() for row in alice("sprio").output.splitlines()]
+    assert ranked[0] == [
+        "JOBID",
+        "PARTITION",
+        "PRIORITY",
+        "AGE",
+        "FAIRSHARE",
+        "JOBSIZE",
+        "PARTITION",
+        "QOS",
+        "NICE",
+        "TRES",
+    ]
+    assert [row[2:] for row in ranked[1:]] == [["70", "0", "0", "0", "10", "0", "0", "cpu=60"]]
+    assert alice("sprio", "-h", "-l", "-o", "%i %Y %S").output == f"{parsable.strip()} 70 0\n"
+    assert alice("sprio", "-h", "-u", "bob").output == ""
+    assert alice("sprio", "-o", "%Z").code == 1
     assert alice("scancel", parsable.strip()).output == f"workload/{names['second']} cancelled\n"
     assert alice("scancel").code == 2
     assert alice("scancel", "--me").output == f"workload/{names['first']} cancelled\n"

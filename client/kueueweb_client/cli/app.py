@@ -36,7 +36,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "logs": ("logs",),
     "audit": ("audit",),
     "mcp_command": ("mcp",),
-    "slurm_commands": ("sbatch", "squeue", "scancel", "sacct", "sinfo"),
+    "slurm_commands": ("sbatch", "squeue", "scancel", "sacct", "sinfo", "sprio"),
     "login": ("login", "logout", "token", "config", "version"),
     "documentation": ("completion", "man"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""sbatch, squeue, scancel, sacct, sinfo: for users of Slurm."""
+"""sbatch, squeue, scancel, sacct, sinfo, sprio: for users of Slurm."""
 
 from __future__ import annotations
 
@@ -73,6 +73,27 @@ _ACCOUNT_FORMAT: Final = "JobID,JobName,Partition,Account,AllocCPUS,State"
 _INFO_FORMAT: Final = "%9P %.5a %.10l %.6D %.6t %N"
 _INFO_TITLES: Final = {"P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE",
                        "N": "NODELIST", "G": "GRES"}  # fmt: skip
+_MAX_RANKED: Final = 200
+"""The most waiting workloads whose factors sprio asks for."""
+_PRIORITY_FORMAT: Final = "%.18i %.9r %.10Y %.10A %.10F %.10J %.10P %.10Q %.8N %T"
+_LONG_PRIORITY_FORMAT: Final = "%.18i %.9r %.8u %.10o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.8N %T"
+_PRIORITY_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
+    "i": ("JOBID", tables.job_name),
+    "r": ("PARTITION", lambda row: row["queue_name"]),
+    "u": ("USER", lambda row: row["submitted_by"]),
+    "o": ("ACCOUNT", lambda row: row["namespace"]),
+    "Y": ("PRIORITY", lambda row: str(row["factors"]["priority"])),
+    "S": ("SITE", lambda row: tables.rounded(row["factors"]["site"])),
+    "A": ("AGE", lambda row: tables.rounded(row["factors"]["age"])),
+    "B": ("ASSOC", lambda row: tables.rounded(row["factors"]["association"])),
+    "F": ("FAIRSHARE", lambda row: tables.rounded(row["factors"]["fair_share"])),
+    "J": ("JOBSIZE", lambda row: tables.rounded(row["factors"]["job_size"])),
+    "P": ("PARTITION", lambda row: tables.rounded(row["factors"]["partition"])),
+    "n": ("QOSNAME", lambda row: row["priority_class"] or "normal"),
+    "Q": ("QOS", lambda row: tables.rounded(row["factors"]["qos"])),
+    "N": ("NICE", lambda row: tables.rounded(row["factors"]["nice"])),
+    "T": ("TRES", lambda row: tables.resources(row["factors"]["resources"])),
+}
 User = Annotated[str, typer.Option("--user", "-u", help="Only these users, separated by commas.")]
 Partition = Annotated[str, typer.Option("--partition", "-p", help="Of these LocalQueues, by commas.")]
 Jobs = Annotated[str, typer.Option("--jobs", "-j", help="Only these workloads, separated by commas.")]
@@ -315,6 +336,40 @@ def _sinfo(
                 say(tables.line(fields, lambda name, values=values: values[name]))  # type: ignore[misc]
 
 
+def _sprio(
+    user: User = "",
+    partition: Partition = "",
+    jobs: Jobs = "",
+    long: Annotated[bool, typer.Option("--long", "-l", help="All factors.")] = False,
+    form: Annotated[str, typer.Option("--format", "-o", help="Fields as %.18i %Y %F.")] = "",
+    noheader: NoHeader = False,
+    namespace: Namespace = "",
+) -> None:
+    """List the weighted factors of waiting workloads whose ClusterQueue or cohort has `priority_weights`, with sprio's
+    columns. JOBID is the job, PARTITION the LocalQueue and then the factor of the queue's priority, QOS the class."""
+    fields = tables.read_format(form or (_LONG_PRIORITY_FORMAT if long else _PRIORITY_FORMAT), _PRIORITY_FIELDS)
+    where = namespace_of(namespace)
+    if not noheader:
+        say(tables.line(fields, lambda name: _PRIORITY_FIELDS[name][0]))
+    asked_for, unranked, left_out = 0, 0, 0
+    with client() as asked:
+        for row in _rows(asked, where, user=user, partition=partition, jobs=jobs, state="PD,RQ"):
+            if asked_for == _MAX_RANKED:
+                left_out += 1
+                continue
+            asked_for += 1
+            factors = asked.read("workloads", row["namespace"], row["name"], "explanation")["factors"]
+            if factors is None:
+                unranked += 1
+                continue
+            shown = {**row, "factors": factors}
+            say(tables.line(fields, lambda name, shown=shown: _PRIORITY_FIELDS[name][1](shown)))  # type: ignore[misc]
+    if unranked:
+        warn(f"No factors for {unranked} workload(s): their queues are in the order of priority and time.")
+    if left_out:
+        warn(f"Only the first {_MAX_RANKED} of {_MAX_RANKED + left_out} workloads are shown; -j, -u, -p select others.")
+
+
 def _partition(queue: Row, cluster_queue: Row | None, nodes: Sequence[Row]) -> Iterator[dict[str, str]]:
     """A line for each state of the nodes of a queue."""
     groups = (cluster_queue or {}).get("resource_groups") or ()
@@ -367,3 +422,4 @@ def register(app: typer.Typer) -> None:
     app.command("scancel")(_scancel)
     app.command("sacct")(_sacct)
     app.command("sinfo")(_sinfo)
+    app.command("sprio")(_sprio)
