@@ -16,6 +16,7 @@ class LockedWork(IntEnum):
     DELIVERIES = 0x6B77646C
     WEBHOOK_CHECKS = 0x6B777763
     TELEMETRY = 0x6B77746D
+    PAST_USE = 0x6B777075
 
 
 @contextmanager

@@ -5,6 +5,9 @@ from celery import shared_task
 from django.utils import timezone
 
 from accounts.models import Cluster
+from foundation.advisory_locks import LockedWork, try_lock
+from foundation.chores import runs_while
+from history.services.past_use import PERIOD_SECONDS, RANKED, note_past_use
 from history.services.retention import prune_history, roll_up_history
 from history.services.sampling.sample import sample
 
@@ -26,3 +29,14 @@ def roll_up() -> None:
 def prune() -> None:
     """Delete records beyond their retention."""
     prune_history(timezone.now())
+
+
+runs_while("history.tasks.note_past_use", RANKED, seconds=PERIOD_SECONDS)
+
+
+@shared_task(name="history.tasks.note_past_use")
+def note_use() -> None:
+    """Note how much each LocalQueue has used, for the order of queues by fair share; one worker at a time."""
+    with try_lock(LockedWork.PAST_USE) as mine:
+        for cluster in Cluster.objects.order_by("pk") if mine else ():
+            note_past_use(cluster, timezone.now())

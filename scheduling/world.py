@@ -396,7 +396,7 @@ class World:
         self._note_structure()
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
-        if before != local_queue:
+        if before != local_queue and not local_queue.differs_in_past_use_only(before):
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
             self._records.outdate(self._state.by_local_queue.get(local_queue.key, ()), requests=False)

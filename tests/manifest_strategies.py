@@ -27,6 +27,8 @@ PRIORITY_WEIGHTS = st.fixed_dictionaries(
         **dict.fromkeys(["age", "fair_share", "job_size", "queue", "class"], _WEIGHT),
         "resources": st.dictionaries(st.sampled_from(["cpu", "nvidia.com/gpu"]), _WEIGHT, min_size=1),
         "max_age_seconds": st.integers(1, 10**6),
+        "half_life_seconds": st.integers(1, 10**6),
+        "usage": st.dictionaries(st.sampled_from(["cpu", "memory"]), _WEIGHT, min_size=1),
         "favor_small": st.just(True),
         "relative_to_time": st.just(True),
         "unscaled": st.lists(st.sampled_from(["queue", "class", "resources"]), unique=True, min_size=1),

@@ -105,6 +105,16 @@ class PriorityWeightsSerializer(Shape):
         help_text="Weight by resource, of its share of the resource.",
     )
     max_age_seconds = serializers.IntegerField(required=False, min_value=1, help_text="7 days by default.")
+    half_life_seconds = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        help_text="After this time, past use counts half in the fair share; 7 days by default.",
+    )
+    usage = serializers.DictField(
+        child=serializers.IntegerField(min_value=0),
+        required=False,
+        help_text="Weight by resource in past use, per core, GiB or other unit; by default, only cores count.",
+    )
     favor_small = TrueOrFalse(required=False)
     relative_to_time = TrueOrFalse(required=False, help_text="Whether the size is CPUs per minute of the time limit.")
     unscaled = serializers.ListField(child=serializers.CharField(), required=False)

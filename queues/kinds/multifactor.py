@@ -17,6 +17,7 @@ ANNOTATION: Final = "kueueweb.io/priority-weights"
 
 _WEIGHTS: Final = ("age", "fairShare", "jobSize", "queue", "class")
 _SWITCHES: Final = ("favorSmall", "relativeToTime")
+_TIMES: Final = ("maxAgeSeconds", "halfLifeSeconds")
 _MAX_RESOURCES: Final = 64
 _UNSCALED: Final = [Unscaled.PARTITION, Unscaled.QOS, Unscaled.RESOURCES]
 
@@ -36,20 +37,23 @@ class MultifactorWeights(AnnotationType):
 
     def read_annotation(self, text: str) -> Weights:
         """The value of the annotation, which is a JSON object. Raises ValueError with its first mistake."""
-        shape = f"a JSON object of {', '.join((*_WEIGHTS, 'resources', 'maxAgeSeconds', *_SWITCHES, 'unscaled'))}"
+        names = (*_WEIGHTS, "resources", *_TIMES, "usage", *_SWITCHES, "unscaled")
+        shape = f"a JSON object of {', '.join(names)}"
         return read_json_annotation(text, shape, lambda holder, key: _read(holder, key, camel_case))
 
     def schema(self) -> openapi.Schema:
         return openapi.text()
 
     def write_annotation(self, value: Weights) -> str:
-        names = {snake_case(name): name for name in (*_WEIGHTS, *_SWITCHES, "maxAgeSeconds")}
+        names = {snake_case(name): name for name in (*_WEIGHTS, *_SWITCHES, *_TIMES)}
         return json.dumps({names.get(name, name): stated for name, stated in value.items()})
 
     def core(self, value: Weights) -> PriorityWeights | None:
         if not value:
             return None
-        ages = {"max_age_seconds": float(value["max_age_seconds"])} if "max_age_seconds" in value else {}
+        stated: dict[str, Any] = {
+            name: value[name] for name in ("max_age_seconds", "half_life_seconds", "usage") if name in value
+        }
         return PriorityWeights(
             age=value.get("age", 0),
             fair_share=value.get("fair_share", 0),
@@ -60,7 +64,7 @@ class MultifactorWeights(AnnotationType):
             favor_small=value.get("favor_small", False),
             relative_to_time=value.get("relative_to_time", False),
             unscaled=frozenset(Unscaled(word) for word in value.get("unscaled") or ()),
-            **ages,
+            **stated,
         )
 
 
@@ -73,10 +77,11 @@ def _read(holder: FieldReader, key: str, naming: Naming) -> Weights:
         weight = stated.optional_integer(naming(name))
         if weight is not None:
             found[snake_case(name)] = weight
-    found |= _read_resources(stated)
-    age = stated.optional_integer(naming("maxAgeSeconds"), minimum=1)
-    if age is not None:
-        found["max_age_seconds"] = age
+    found |= _read_resources(stated, "resources") | _read_resources(stated, "usage")
+    for name in _TIMES:
+        seconds = stated.optional_integer(naming(name), minimum=1)
+        if seconds is not None:
+            found[snake_case(name)] = seconds
     found |= {snake_case(name): True for name in _SWITCHES if stated.boolean(naming(name))}
     words = [word for word in stated.texts("unscaled", max_items=len(_UNSCALED)) if _is_known(stated, word)]
     if words:
@@ -92,8 +97,8 @@ def _is_known(stated: FieldReader, word: str) -> bool:
     return False
 
 
-def _read_resources(stated: FieldReader) -> Weights:
-    listed = stated.fields("resources")
+def _read_resources(stated: FieldReader, key: str) -> Weights:
+    listed = stated.fields(key)
     if listed is None:
         return {}
     found = {}
@@ -105,4 +110,4 @@ def _read_resources(stated: FieldReader) -> Weights:
         if weight is not None:
             found[name] = weight
     listed.close()
-    return {"resources": found} if found else {}
+    return {key: found} if found else {}

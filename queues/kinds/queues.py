@@ -467,6 +467,7 @@ LOCAL_QUEUE: Final = Kind(
         row.name,
         consumed=row.admission_fair_sharing.get("consumedResources") or {},
         consumed_at=row.admission_fair_sharing.get("lastUpdate"),
+        past_use=row.past_use.get("used") or {},
         terminating=row.deletion_requested_at is not None,
         **{"cluster_queue": "", **known},
     ),

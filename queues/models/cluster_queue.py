@@ -106,6 +106,13 @@ class LocalQueue(EditedObject, NamespacedObject):
     stop_policy = models.CharField(max_length=16, default="None")
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
     admission_fair_sharing = models.JSONField(default=dict, blank=True, help_text="{consumedResources, lastUpdate}")
+    past_use = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        editable=False,
+        help_text="{at, halfLifeSeconds, used: {resource: decayed seconds of a unit}}: the use by the records of use.",
+    )
 
     class Meta:
         ordering = ["namespace", "name"]

@@ -175,9 +175,10 @@ class RowIndex:
         return table[kind]
 
     def _set_local_queue(self, local_queue: LocalQueue) -> None:
+        before = self.local_queues.get(local_queue.key)
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
-        self._everyone_is_due = True
+        self._everyone_is_due |= not local_queue.differs_in_past_use_only(before)
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)

@@ -44,12 +44,19 @@ class PreemptionProtection:
 
 NO_PROTECTION = PreemptionProtection()
 DEFAULT_MAX_AGE_SECONDS = 7 * 24 * 3600.0
+DEFAULT_HALF_LIFE_SECONDS = 7 * 24 * 3600
+"""Slurm's PriorityDecayHalfLife."""
+DEFAULT_USAGE_WEIGHTS: Mapping[str, float] = {"cpu": 1.0}
+"""Cores alone, as in Slurm without TRESBillingWeights."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityWeights:
     """The weight of each factor between 0 and 1. `favor_small`: the smaller the job, the larger its size factor;
-    `relative_to_time`: its size is what it asks for per minute of its time limit."""
+    `relative_to_time`: its size is what it asks for per minute of its time limit.
+
+    The fair share follows past use: `half_life_seconds` after it, use counts half; `usage` are the weights of the
+    resources in it, per core, GiB or other unit (Slurm's TRESBillingWeights)."""
 
     age: float = 0.0
     association: float = 0.0
@@ -62,6 +69,8 @@ class PriorityWeights:
     favor_small: bool = False
     relative_to_time: bool = False
     unscaled: frozenset[Unscaled] = frozenset()
+    half_life_seconds: int = DEFAULT_HALF_LIFE_SECONDS
+    usage: Mapping[str, float] = field(default_factory=lambda: DEFAULT_USAGE_WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from scheduling.model.cohort import DEFAULT_USAGE_WEIGHTS
 from scheduling.model.quantity import NANOS, to_nanos
 from scheduling.policies.fair_tree import Association, fair_tree
 from scheduling.policies.multifactor import ClusterSize, Job, PriorityFactors, multifactor_priority
@@ -116,7 +117,7 @@ class MultifactorOrder:
 
     def _fair_shares(self, root: QuotaNode, members: list[ClusterQueueState]) -> dict[str, float]:
         """The Fair Tree's factor of each LocalQueue: cohorts and ClusterQueues are the accounts, LocalQueues the users.
-        Without admission fair sharing, usage is unknown.
+        A LocalQueue's past use is weighed by the weights of its ClusterQueue.
         """
         found = fair_tree(self._associations(root, members))
         return {
@@ -135,11 +136,12 @@ class MultifactorOrder:
             node = above[key]
             assert node.parent is not None
             yield Association(key, _account(node.parent), is_user=False, shares=node.weight)
-        history = self._state.history
         for key, queue in sorted(self._state.local_queues.items()):
             if queue.cluster_queue in names:
-                parent = _account(names[queue.cluster_queue].node)
-                used = history.weighted(key) if history is not None else 0.0
+                cq = names[queue.cluster_queue]
+                billed = cq.weights.usage if cq.weights is not None else DEFAULT_USAGE_WEIGHTS
+                used = sum(weight * queue.past_use.get(name, 0.0) for name, weight in billed.items())
+                parent = _account(cq.node)
                 yield Association(f"{_USER}{key}", parent, is_user=True, shares=queue.fair_weight, usage=used)
 
 

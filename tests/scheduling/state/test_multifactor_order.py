@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from scheduling.model.cohort import PriorityWeights
-from scheduling.model.configuration import AdmissionFairSharing
 from scheduling.model.local_queue import LocalQueue
 from scheduling.state.multifactor_order import PERIOD_SECONDS
 from scheduling.world import World
@@ -97,10 +96,9 @@ def test_weights_of_one_queue_do_not_order_the_heads_of_its_cohort() -> None:
 
 
 def test_users_who_used_less_come_first() -> None:
-    builder = Builder(admission_fair_sharing=AdmissionFairSharing(usage_half_life_seconds=DAY))
-    builder.queue("q", {"default": 1}, priority_weights=PriorityWeights(fair_share=1000))
+    builder = queue(PriorityWeights(fair_share=1000))
     for name, used in (("heavy", 50.0), ("light", 1.0)):
-        builder.world.set_local_queue(LocalQueue("team", name, "q", consumed={"cpu": used}, consumed_at=0.0))
+        builder.world.set_local_queue(LocalQueue("team", name, "q", past_use={"cpu": used, "memory": 9 - used}))
     world = builder.pending("a", "heavy", 1, priority=9).pending("b", "light", 1).world
     assert order(world) == ["b", "a"]
     factors = world.explain("team/a").factors
@@ -108,13 +106,43 @@ def test_users_who_used_less_come_first() -> None:
     assert factors.fair_share == 1000 / 3
 
 
+def test_use_counts_by_the_weights_of_its_resources() -> None:
+    builder = queue(PriorityWeights(fair_share=1000, usage={"gpu": 10, "cpu": 1}))
+    builder.world.set_local_queue(LocalQueue("team", "cores", "q", past_use={"cpu": 50.0}))
+    builder.world.set_local_queue(LocalQueue("team", "gpus", "q", past_use={"gpu": 6.0}))
+    assert order(builder.pending("a", "gpus", 1, priority=9).pending("b", "cores", 1).world) == ["b", "a"]
+
+
+def equal_users(quota: int) -> Builder:
+    """Users x and y of equal use, with a workload each."""
+    builder = queue(PriorityWeights(fair_share=1000), quota=quota)
+    for name in "xy":
+        builder.world.set_local_queue(LocalQueue("team", name, "q", past_use={"cpu": 1.0}))
+    return builder.pending("a", "x", 1).pending("b", "y", 1)
+
+
+def test_new_use_changes_the_order_of_the_next_period() -> None:
+    world = equal_users(1).world
+    assert order(world) == ["a", "b"]
+    world.set_local_queue(LocalQueue("team", "x", "q", past_use={"cpu": 9.0}))
+    assert order(world) == ["a", "b"]
+    world.advance(PERIOD_SECONDS)
+    assert order(world) == ["b", "a"]
+
+
+def test_new_use_wakes_no_workload() -> None:
+    world = equal_users(0).world
+    while cycle(world).heads:
+        continue
+    world.set_local_queue(LocalQueue("team", "x", "q", past_use={"cpu": 9.0}))
+    assert not cycle(world).heads
+
+
 def test_accounts_who_used_less_come_first_whatever_their_users_did() -> None:
-    builder = Builder(admission_fair_sharing=AdmissionFairSharing(usage_half_life_seconds=DAY))
-    builder.cohort("all", priority_weights=PriorityWeights(fair_share=1000))
+    builder = Builder().cohort("all", priority_weights=PriorityWeights(fair_share=1000))
     for name, used in (("busy", 50.0), ("idle", 5.0)):
         builder.queue(name, {"default": 0}, "all")
-        user = LocalQueue("team", f"{name}-user", name, consumed={"cpu": used}, consumed_at=0.0)
-        builder.world.set_local_queue(user)
+        builder.world.set_local_queue(LocalQueue("team", f"{name}-user", name, past_use={"cpu": used}))
     builder.queue("lender", {"default": 1}, "all")
     world = builder.pending("a", "busy", 1, priority=9).pending("b", "idle-user", 1).world
     assert admissions(cycle(world)) == ["b"]

@@ -31,6 +31,11 @@ test("the rules of a queue are sentences, each with the field that it comes from
   expect(rules(QUEUE)[1]?.field).toBe("preemption.withinClusterQueue: LowerPriority");
 });
 
+test("weights order the queue by a multifactor priority", () => {
+  const weighed = { ...QUEUE, priority_weights: { age: 1000 } } as unknown as ClusterQueue;
+  expect(texts(weighed)[0]).toMatch(/^Higher multifactor priorities/);
+});
+
 test("a queue that is never reclaimed says so", () => {
   expect(texts({ ...QUEUE, never_reclaimed: true })).toContain("Other queues do not preempt its workloads.");
 });

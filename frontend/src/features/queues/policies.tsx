@@ -37,11 +37,15 @@ export function rules(queue: ClusterQueue): Rule[] {
   ];
 }
 
-function orderRule({ queueing_strategy: strategy, admission_mode: mode }: ClusterQueue): Rule {
+function orderRule(queue: ClusterQueue): Rule {
+  const { queueing_strategy: strategy, admission_mode: mode } = queue;
   const fair = mode === "UsageBasedAdmissionFairSharing";
+  const ranked = Object.keys(queue.priority_weights ?? {}).length > 0;
   const order = fair
     ? t`The LocalQueue with the least usage is served first, then higher priorities, then older workloads`
-    : t`Higher priorities are served first, then older workloads`;
+    : ranked
+      ? t`Higher multifactor priorities are served first (kueueweb.io/priority-weights)`
+      : t`Higher priorities are served first, then older workloads`;
   const passing =
     strategy === "StrictFIFO"
       ? t`no workload overtakes one that does not fit.`

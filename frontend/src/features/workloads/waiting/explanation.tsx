@@ -50,9 +50,9 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
   }
   const { flavors, ahead, contenders, queue_holders, workload_holders, victims } = explanation;
   const refusing = flavors.filter(({ nodes, domains }) => nodes !== null || domains > 0);
-  const others = [ahead, contenders, queue_holders, workload_holders, victims].some(
-    (rows) => rows.length > 0,
-  );
+  const others =
+    explanation.factors !== null ||
+    [ahead, contenders, queue_holders, workload_holders, victims].some((rows) => rows.length > 0);
   if (flavors.length === 0 && !others) return null;
   const quotaFirst = flavors.length > 0 && QUOTA_RULES.includes(explanation.rule);
   return (
@@ -77,6 +77,7 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
           <Stack gap="md">
             <Victims victims={victims} />
             <Order explanation={explanation} />
+            <Factors factors={explanation.factors} />
             <Holders explanation={explanation} />
           </Stack>
         </Grid.Col>
@@ -347,6 +348,49 @@ function Order({ explanation }: { explanation: Explanation }) {
           <Trans>and {formatCount(more)} more in its queue</Trans>
         </Text>
       )}
+    </Panel>
+  );
+}
+
+/** The parts of a multifactor priority; those that are nothing are left out. */
+function Factors({ factors }: { factors: Explanation["factors"] }) {
+  if (factors === null) return null;
+  const parts: [string, number][] = [
+    [t`Age`, factors.age],
+    [t`Fair share`, factors.fair_share],
+    [t`Job size`, factors.job_size],
+    [t`Priority of the ClusterQueue`, factors.partition],
+    [t`Priority class`, factors.qos],
+    ...Object.entries(factors.resources),
+    [t`Nice`, -factors.nice],
+  ];
+  const shown = parts.filter(([, part]) => Math.round(part) !== 0);
+  return (
+    <Panel title={t`Multifactor priority ${formatCount(factors.priority)}`} flush>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>
+              <Trans>Factor</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Part of the priority</Trans>
+            </Table.Th>
+          </>
+        }
+      >
+        {shown.map(([name, part]) => (
+          <Table.Tr key={name}>
+            <Table.Td>{name}</Table.Td>
+            <Table.Td ta="right">{formatCount(Math.round(part))}</Table.Td>
+          </Table.Tr>
+        ))}
+      </PlainTable>
+      <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
+        <Trans>
+          Computed every five minutes. It orders the queue; preemption follows the priority class alone.
+        </Trans>
+      </Text>
     </Panel>
   );
 }
