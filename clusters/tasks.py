@@ -108,7 +108,7 @@ runs_while(
 
 @shared_task(name="clusters.tasks.follow_managers", ignore_result=True)
 def follow_managers() -> None:
-    """Update the workloads that run in other clusters from those clusters."""
+    """Start one task for each manager of MultiKueue, which updates its workloads that run in other clusters."""
     for name in managers():
         follow_manager.delay(name)
 

@@ -17,7 +17,7 @@ def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: J
     """Write a pass's changes of a job's spec and annotations; return the job, or its present state if it changed
     meanwhile, or None if it is gone.
 
-    Raises ClusterError.
+    A job that must stop is suspended first, because the templates of a running job cannot change. Raises ClusterError.
     """
     try:
         if kind.is_suspended(wanted) and not kind.is_suspended(there):

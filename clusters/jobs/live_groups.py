@@ -102,7 +102,7 @@ class GroupLook:
         return is_composed(self.row)
 
     def _leaves_pods(self) -> bool:
-        """Whether rows of pods change although the workload does not."""
+        """Whether surplus pods leave the group, so that rows change even if the workload does not."""
         return bool(self.changes.surplus)
 
     def _end(self) -> None:

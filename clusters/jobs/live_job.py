@@ -90,7 +90,8 @@ class Changes:
 class LiveJob(ManagedJob):
     """A job of the live cluster, whose pods get nodes and devices from us.
 
-    The job of a row that was submitted here is what its row says, and its workloads are changed together with it.
+    A job that was submitted here is read from its row, not from the cluster, and its workloads are changed together
+    with it.
     """
 
     submitted_here = False

@@ -86,8 +86,9 @@ class GroupChanges:
     """The changes of the passes to the workload of a group.
 
     * workload: its new state, None if the group has none; why: the reason for none.
-    * surplus: pods beyond the size of the group.
-    * released: pods that the group needs no more; acts: whether any pod is to change.
+    * surplus: the names of pods that the group has no place for; they are deleted.
+    * released: the names of pods that are gone or have no finalizer of Kueue: the group no longer needs them.
+    * acts: whether any pod is to change.
     """
 
     workload: JsonObject | None
@@ -146,7 +147,8 @@ class LivePodGroup(SeenPodGroup):
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """The object whose controller creates the pods, such as a StatefulSet, and the objects that describe them."""
+    """The object whose pods these are, such as a LeaderWorkerSet, and the objects by which its controller creates them:
+    for a LeaderWorkerSet its StatefulSets, otherwise none."""
 
     kind: ServingKind
     object: JsonObject

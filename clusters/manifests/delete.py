@@ -38,8 +38,8 @@ def delete_manifest(
     access: Access,
     precondition: Precondition | None = None,
 ) -> str:
-    """Delete an object, now or as soon as nothing holds it. Returns a message that names its users, empty if it is
-    deleted.
+    """Delete an object, now or as soon as nothing holds it. Returns a message about what it waits for, such as its
+    users or pods that are stopping; empty if it is deleted.
 
     `precondition` names the resourceVersion that was read. Raises `NotFound`, `NotPermitted`, `PreconditionFailed`,
     `MirroredFromCluster`, and `InvalidRequest` for a precondition on an object that is no configuration.

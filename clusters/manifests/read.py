@@ -99,8 +99,11 @@ def _read_translated(
     there: Objects | None,
     reports: list[ValidationReport],
 ) -> Iterator[Object]:
-    """Yield our objects for an object of another scheduler. The first one carries warnings about lost fields; errors
-    name the object of ours that has the mistake."""
+    """Yield our objects for an object of another scheduler; none if its translation was refused, which is an error.
+
+    The first one carries the warnings about lost fields. The path of an error in an object of ours begins with the kind
+    that it was translated to, such as `(as Cohort)`.
+    """
     for refusal in translation.refusals:
         place = f"{path}.{refusal.path}" if path else refusal.path
         report.error(place, refusal.value, refusal.rule, refusal.remedy, refusal.reason)

@@ -61,7 +61,11 @@ def follow_multikueue(
     clock: Callable[[], float] = time.time,
     workers: Workers | None = None,
 ) -> None:
-    """Bring a manager's workloads and their copies one step closer to each other, in one process at a time."""
+    """Run up to three passes over a manager's workloads and their copies, until a pass changes nothing.
+
+    Nothing happens while another process does this, another scheduler decides in the cluster, or another installation
+    of kueueweb pushes to it.
+    """
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
         return  # another scheduler decides there or pushes to it
     with try_lock(LockedWork.MULTIKUEUE, manager.pk) as mine:
@@ -318,7 +322,7 @@ class _Pass:
             self._changed = True
 
     def _note_readiness(self, case: Case, found: Sequence[JsonObject]) -> None:
-        """Copy the readiness of the pods, which run in the worker, from its job."""
+        """Record for an admitted workload whether its pods, which run in the worker, are ready, by the jobs there."""
         kind, row = case.kind, case.workload
         if kind is None or row.status != WorkloadStatus.ADMITTED:
             return

@@ -134,7 +134,8 @@ def _keep_in_step(local: Local, workers: Workers, verdict: Verdict) -> Workers:
 
 
 def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdict:
-    """After one worker has admitted the workload: withdraw the other copies, and create the job there."""
+    """After `winner` has admitted the workload: remove the other copies, run the job there, and set the check to Ready
+    if it is Pending or Ready."""
     verdict.run = winner
     verdict.create.clear()
     verdict.remove |= workers.with_copy() - {winner}
@@ -162,7 +163,7 @@ def _miss(verdict: Verdict, workers: Workers, settings: Settings, now: datetime)
 
 
 def _send(verdict: Verdict, local: Local, workers: Workers, settings: Settings, now: datetime) -> None:
-    """Nominate workers, and make sure that exactly the reachable ones have a copy."""
+    """Nominate workers: each reachable one that has no copy gets one, and copies in other workers are removed."""
     nominated, round_at = _nominated(verdict.dispatch, local, workers, settings, now)
     verdict.dispatch = replace(verdict.dispatch, nominated=nominated, round_at=round_at)
     reachable = set(workers.copies)

@@ -25,7 +25,7 @@ status."""
 
 
 class Alike(NamedTuple):
-    """The last copied status of a job's copy, and the job's own status at that time."""
+    """The resourceVersion of a job's copy whose status the manager's job has, and when it was copied, in seconds."""
 
     version: str
     seconds: float
@@ -98,8 +98,8 @@ def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObj
 
 
 def _with_own_gate(here: JsonObject, wanted: JsonObject) -> JsonObject:
-    """Keep the PodScheduled condition of a pod that is gated here: with the copy's condition, an autoscaler would
-    create a node for it."""
+    """Return the status with the PodScheduled condition that a pod gated here has, until its copy is scheduled: with
+    the condition of an unscheduled copy, an autoscaler would create a node for it."""
     own = _condition(here, _SCHEDULED)
     if own is None or not dig(here, "spec", "schedulingGates") or _is_true(wanted, _SCHEDULED):
         return wanted

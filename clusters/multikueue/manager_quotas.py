@@ -149,7 +149,7 @@ def _cell(flavor: str, resource: str, text: str) -> QuotaSpec:
 
 
 def _note(row: ClusterQueue, finding: Finding | None, now: datetime) -> None:
-    """Store the condition, or remove it if it does not apply."""
+    """Store the finding as the condition, or remove the condition if there is none; write nothing if it is the same."""
     before: Mapping[str, Any] = next((each for each in row.conditions if each["type"] == QUOTA_AUTOMATION), {})
     others = [each for each in row.conditions if each["type"] != QUOTA_AUTOMATION]
     told: dict[str, str] = {}

@@ -15,7 +15,8 @@ _NAMESPACE: Final = "kueue-system"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """* origin: the label on the objects that a manager creates in its workers.
+    """* origin: the value of the label kueue.x-k8s.io/multikueue-origin on the objects that a manager creates in its
+      workers.
     * lost_seconds: how long a worker that runs a workload may be unreachable.
     * incremental, step: nominate so many workers at a time, not all at once.
     * namespace: where the Secrets with kubeconfigs are.

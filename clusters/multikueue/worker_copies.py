@@ -64,7 +64,8 @@ class Copy:
         return str(found.get("reason") or ""), str(found.get("message") or "")
 
     def differs(self, wanted: str) -> bool:
-        """Whether the copy's spec belongs to another workload, by the digest of its source or by its pod sets."""
+        """Whether the copy was made from another spec than the one with the digest `wanted`, or its queue or pod counts
+        have been changed since. A copy without a digest, which Kueue made, never differs."""
         known = self._annotation(DIGEST)
         return bool(known) and (
             known != wanted or _digest(dig(self.obj, "spec") or {}, sizes_only=True) != _half(wanted)
@@ -79,8 +80,8 @@ class Copy:
 
 
 def spec_digest(spec: Mapping[str, Any]) -> str:
-    """Return a digest that is equal for specs that are sent in the same form. The priority may change, and a worker
-    looks at `active` itself."""
+    """Return two digests, joined by a dot: of the queue and the pod counts, and of the spec without `priority`,
+    `priorityClassRef`, `active` and `preemptionGates`, which may change without a new copy."""
     return f"{_digest(spec, sizes_only=True)}.{_digest(spec, sizes_only=False)}"
 
 

@@ -48,7 +48,8 @@ class Task:
 
     * create, change: the copy that is made, or the fields of its spec, as v1beta2 has them, that it gets.
     * remove: the copy that is deleted, with its job unless `keep_job`.
-    * run: the jobs to create unless they exist, or, without `makes`, only to read; found: the existing ones.
+    * run: the jobs to create unless they exist, or, without `makes`, only to read; found: the created and the read
+      ones.
     """
 
     key: str
@@ -196,8 +197,8 @@ class Worker:
         self._client.delete(resource, namespace, metadata["name"], uid=metadata["uid"])
 
     def _remove_job(self, namespace: str, kind_name: str, name: str) -> bool:
-        """Whether the job is deleted, together with its pods unless its kind creates parts again; for a group of pods,
-        all pods."""
+        """Delete a job that this manager created; return whether it is gone, together with its pods unless its kind
+        creates parts again. For a group of pods, this means all of its pods."""
         if kind_name == POD_GROUP:
             return self._remove_group(namespace, name)
         kind = JOB_KINDS.get(kind_name)

@@ -184,7 +184,8 @@ class Binder:
         return 1
 
     def _is_pinned(self, pod: JsonObject) -> bool:
-        """Whether HAMi's scheduler binds the pod. A pod from before that setting has not passed HAMi's webhook.
+        """Whether HAMi's scheduler binds the pod: by the cluster's setting `device_binding`, except for a pod whose
+        label keeps HAMi's webhook away, which was created before that setting.
 
         A pod that names another scheduler than the cluster's own is left to it, whatever the present setting: that
         scheduler binds the pod as soon as its gate is removed, so kueueweb must not.

@@ -1,7 +1,7 @@
 """Holds the lease of Kueue's leader election while we decide: a Kueue that is started meanwhile waits as a standby.
 
-Each renewal holds it for a day, so that during an outage of kueueweb no standby takes the cluster without knowing the
-jobs that kueueweb started. Handing over releases it at once.
+Each renewal holds it for a day, so that a shorter outage of kueueweb does not give the cluster to a standby, which does
+not know the jobs that kueueweb started. Handing over releases it at once.
 """
 
 from __future__ import annotations

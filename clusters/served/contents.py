@@ -1,4 +1,5 @@
-"""The comparable content of an object, from our row or from the cluster, independent of version and order."""
+"""The comparable content of an object, from our row or from the cluster: the same in any version, and in any order of
+the fields."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def content_of(kind: Kind, spec: KindSpec) -> str:
 
 
 def digest(value: Mapping[str, Any]) -> str:
-    """Return a text that is equal for equal values, independent of order."""
+    """Return a text that is equal for equal values. The order of keys does not count; the order in lists does."""
     return hashlib.sha256(orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

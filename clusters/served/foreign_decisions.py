@@ -1,4 +1,5 @@
-"""Finds decisions that another program writes into the status of a Workload that kueueweb serves, by Kueue's rules."""
+"""Finds the decisions that another program writes into the status of a Workload that kueueweb serves, and carries them
+out by Kueue's rules."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def foreign_decisions(before: Mapping[str, Any], obj: JsonObject) -> list[Foreig
     """Return the decisions in the object's status that were not in the known status `before`.
 
     Kueue acts on these conditions, whichever program sets them: Evicted (its job stops and waits again),
-    DeactivationTarget (spec.active becomes false) and Finished; and on a cleared admission. All other fields of the
-    status follow from our row, which overwrites them.
+    DeactivationTarget (spec.active becomes false) and Finished; and on a cleared admission. The other fields follow
+    from our row, which overwrites them, except the states of admission checks, which their controllers write.
     """
     return [*_conditions(before, obj), *_cleared(before, obj)]
 

@@ -113,8 +113,10 @@ class ConfigurationSync:
                 self._store(submissions, now)
 
     def _made_anew(self, submitted: Submitted[Any], refused: Exception) -> bool:
-        """Whether the conflicting row belongs to an object that is gone, because another one has its name: then it is
-        deleted, too.
+        """Delete the row that conflicts with an object of its name; return whether there was one.
+
+        Where another scheduler decides, such a row belongs to a deleted object whose name another object has now: an
+        immutable field differs, or the row waits for its deletion.
         """
         errors = refused.errors if isinstance(refused, ManifestErrors) else ()
         reasons = {error.reason for error in errors}

@@ -1,9 +1,10 @@
 """Judges by Kueue's rules for which workloads a node failed, and finds the pods that no kubelet ends there.
 
 A node that is gone failed for every workload that is placed there. A node that is not ready, or has a taint that the
-pods do not tolerate for good, failed for a workload once none of its pods progresses there: a workload with a running
-pod is not affected. (Kueue's gates TASReplaceNodeOnPodTermination and TASReplaceNodeOnNodeTaints.) Where our own
-placement chose the node, 30 seconds without readiness are enough, because nothing else gives the devices there back.
+pods do not tolerate for good, failed for a workload once none of its pods progresses there: a bound pod progresses
+until it ends or is being deleted. (Kueue's gates TASReplaceNodeOnPodTermination and TASReplaceNodeOnNodeTaints.) Where
+our own placement chose the node, 30 seconds without readiness are enough, because nothing else gives the devices there
+back.
 """
 
 from __future__ import annotations

@@ -241,7 +241,8 @@ class PodSync:
                 batch.left.add((left, pod.workload_uid))
 
     def _read(self, manifest: JsonObject, before: _Pod | None) -> _Pod:
-        """The state of a pod; the earlier one if neither the pod nor the ownership of pods has changed."""
+        """The state of a pod; the earlier one if the pod has not changed and its own labels name its workload (without
+        `ownership`, which may change alone)."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
         if before is not None and self._ownership is None and version and self._versions.get(before.uid) == version:
             return before

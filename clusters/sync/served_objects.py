@@ -32,7 +32,8 @@ _MAX_PROBLEM = 1024
 class ServedObjectSync:
     """Makes the rows of one kind follow edits of others in the cluster.
 
-    Our own writes come back equal to the row and change nothing. The push handles the other direction.
+    Our own writes come back as the content that both sides agreed on, and change nothing. The push handles the other
+    direction.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:

@@ -42,8 +42,8 @@ class ServedWorkloadSync:
     """Makes rows of workloads follow edits of others in the cluster.
 
     A workload with a job follows its job: in its object, others may change only `active` and the priority. A workload
-    without a job is created, changed and deleted like any other object. The controller of an admission check writes its
-    state in the status, and a decision there (`foreign_decisions`) is carried out.
+    without a job is created, changed and deleted like any other object. The controller of an admission check writes the
+    check's state to the status, and a decision that another program writes there (`foreign_decisions`) is carried out.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:

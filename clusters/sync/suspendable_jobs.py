@@ -121,7 +121,7 @@ class SuspendableJobSync(JobSync):
         self._seconds = 0.0
 
     def tick(self, now: float) -> None:
-        """Repeat the pass over jobs that wait for the creation or deletion of a workload."""
+        """Repeat the pass over the waiting jobs (`_Waiting`) that are due."""
         due = [each.job for each in self._waiting.values() if each.due <= now]
         if due:
             self._now = datetime.fromtimestamp(now, UTC)
@@ -162,7 +162,8 @@ class SuspendableJobSync(JobSync):
         self._waited.pop(uid, None)
 
     def _settle(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """Run passes over these jobs until no row changes any more; return the first looks at jobs with rows."""
+        """Run passes over these jobs until no row changes any more, at most `_MAX_ROUNDS`; return the looks of the
+        first pass at jobs with rows."""
         known: list[Look] = []
         left = list(jobs)
         for number in range(_MAX_ROUNDS):
@@ -175,7 +176,8 @@ class SuspendableJobSync(JobSync):
         return known
 
     def _looks(self, jobs: Sequence[JsonObject]) -> list[Look]:
-        """Return the jobs that have or need rows, with the rows of their workloads, in a few queries."""
+        """Return the jobs that have or need rows, with the rows of their workloads, and jobs that are part of another
+        one, in a few queries."""
         rows = self._rows(jobs)
         for job in jobs:
             self._waiting.pop(str(job["metadata"]["uid"]), None)
@@ -286,7 +288,8 @@ class SuspendableJobSync(JobSync):
 
     def _suspend(self, job: JsonObject, changes: Changes) -> JsonObject | None:
         """Suspend a job for which the push has no row, and give it its templates back: a part of another job, or a job
-        that gets no workload. Returns the job as it is then.
+        that gets no workload. Returns the job as it is then; None if the pass does not suspend it, or the cluster
+        refuses.
         """
         wanted = changes.job
         if wanted is None or self._cluster.kueue_is_alive or not self._kind.is_suspended(wanted):
@@ -423,7 +426,8 @@ class SuspendableJobSync(JobSync):
         return any_changed
 
     def _remove(self, rows: Sequence[Workload]) -> bool:
-        """Remove workloads; one with quota is stopped first, and its job no longer counts it."""
+        """Delete pending and finished workloads, and cancel the ones with quota. Returns whether there was one that was
+        not being deleted yet. Raises Conflict if pods or devices of a finished one are left."""
         left = [row for row in rows if row.deletion_requested_at is None]
         ended = [(row.namespace, row.name) for row in left if row.status == WorkloadStatus.FINISHED]
         remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())

@@ -45,8 +45,8 @@ class Handover(Switch):
         return report
 
     def refusals(self) -> list[str]:
-        """Return the reasons to refuse the handover that are visible without a write: jobs that Kueue would change,
-        given their present Workloads. Raises ClusterError."""
+        """Return the reasons to refuse the handover that are visible without a write: a Kueue leads already, its CRDs
+        are missing, or else it would change jobs, given their present Workloads. Raises ClusterError."""
         found = self._blocked()
         return found or objections(self._cluster, self._reader)
 

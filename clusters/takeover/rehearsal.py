@@ -26,7 +26,7 @@ _OURS: Final = "would wait at kueueweb's scheduling gate kueueweb.io/placement, 
 
 
 def objections(cluster: Cluster, client: ClusterClient) -> list[str]:
-    """Return a line for each admitted Workload whose job Kueue would change, with the change.
+    """Return a line for each job of an admitted Workload that Kueue would change, with the harm or Kueue's failure.
 
     Raises ClusterError.
     """

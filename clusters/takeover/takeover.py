@@ -1,5 +1,5 @@
-"""Takes a cluster over from Kueue: takes its lease, mirrors its admissions, removes its webhooks, and lets kueueweb
-decide.
+"""Takes a cluster over from Kueue: takes its lease, mirrors its admissions, switches its webhooks off, and lets
+kueueweb decide.
 
 Each step may be repeated: a takeover that was interrupted is completed by the next one.
 """

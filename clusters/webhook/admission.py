@@ -1,6 +1,6 @@
 """The rules of the webhook: Kueue's for jobs, HAMi's for pods with devices, and no start without an admission.
 
-The rules for jobs are in `clusters.jobs`, which also reads manifests and runs scenarios.
+The rules for jobs are in `clusters.jobs`: the same ones apply to manifests and to recorded scenarios.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Admission:
     def review(self, path: str, request: AdmissionRequest) -> Verdict:
         """The answer to a request under one of `PATHS`.
 
-        Our own writes are allowed unchanged, because they follow from an admission.
+        Our own writes are allowed unchanged, because they follow from an admission; so is every write where kueueweb
+        only observes.
         """
         rule = self._rules.get(path)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
@@ -134,7 +135,8 @@ class Admission:
             annotations.update(notes)
 
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """Apply Kueue's validating webhook, and then the namespace's policy."""
+        """Apply Kueue's validating webhook and, to a job that breaks none of its rules, the rule about the submitter's
+        annotations or else the namespace's policy."""
         job = copy.deepcopy(request.object)
         if request.operation == CREATE:
             errors = kind.check_create(job, context)

@@ -9,7 +9,8 @@ from clusters.jobs.framework.manifest import JsonObject
 
 
 def json_patch(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> list[JsonObject]:
-    """Return the operations that turn one object into the other. A list that differs is replaced as a whole."""
+    """Return the operations that turn one object into the other. A list that differs is replaced as a whole, and an
+    empty value is not added."""
     operations: list[JsonObject] = [{"op": "remove", "path": _at(path, key)} for key in before if key not in after]
     for key, value in after.items():
         place = _at(path, key)

@@ -1,5 +1,5 @@
-"""The kinds that serve, such as Deployment: they never finish, and their pods wait at scheduling gates instead of being
-suspended."""
+"""The kinds that serve, such as Deployment: they never finish and are never suspended; instead, their pods wait at
+scheduling gates."""
 
 from __future__ import annotations
 

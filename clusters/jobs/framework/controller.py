@@ -83,7 +83,8 @@ class _Pass:
         return ancestor is not None and bool(queue_name_of(ancestor))
 
     def _suspend_child(self, ancestor: JsonObject) -> None:
-        """Suspend a job inside a managed job unless the outer job is admitted."""
+        """Suspend a job inside a managed job unless the outer job is admitted; while one of the two is elastic, only if
+        the outer job is evicted or has no workload."""
         job = self.job
         if job.outcome().finished or job.is_suspended():
             return
@@ -350,7 +351,7 @@ class _Pass:
 
 
 def runs_elsewhere(workload: JsonObject, context: JobContext) -> bool:
-    """Whether one of the workload's admission checks reports that another cluster runs the job (MultiKueue)."""
+    """Whether another cluster runs the job, because one of the workload's admission checks is MultiKueue's."""
     for check in workload["status"].get("admissionChecks") or ():
         found = context.objects.get("AdmissionCheck", "", check["name"])
         if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:

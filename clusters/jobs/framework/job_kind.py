@@ -93,7 +93,8 @@ class JobKind(ABC):
     """The restart policies that the API server accepts in the kind's templates, for kinds whose templates it
     validates."""
     spec_fields: ClassVar[frozenset[str]] = frozenset()
-    """All fields of the spec, if the API server rejects unknown ones. Empty: any field is allowed."""
+    """All fields of the spec, for a kind that is part of Kubernetes: an unknown one is a mistake. Empty: any field is
+    allowed."""
     spec_integers: ClassVar[tuple[str, ...]] = ()
     """The fields of the spec that are whole numbers from 0."""
     pod_template_path: ClassVar[str | None] = None

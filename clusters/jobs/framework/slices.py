@@ -83,8 +83,9 @@ def _is_smaller(wanted: dict[str, int], had: dict[str, int]) -> bool:
 
 
 def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> JsonObject | None:
-    """Choose among several slices: the replacement of the slice with quota, or else that slice, or else the latest;
-    finish the others.
+    """Choose among several slices: the replacement of the slice with quota, or else that slice, or else the latest.
+
+    Evicted slices are not chosen. All slices but the chosen one and the one with quota are finished.
     """
     replacements = _replacements(existing)
     holding, latest = None, None

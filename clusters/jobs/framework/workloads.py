@@ -71,7 +71,7 @@ def new_workload(
 
 
 def mark_with_uid(workload: JsonObject, owner: JsonObject) -> None:
-    """The label that identifies the workloads of a job."""
+    """Set the label that identifies the workloads of a job, if the owner's uid is a valid value of a label."""
     if is_label_value(uid_of(owner)):
         mapping_at(workload, "metadata", "labels")[keys.JOB_UID] = uid_of(owner)
 
@@ -145,7 +145,7 @@ def set_priority(workload: JsonObject, priority: Priority) -> bool:
 def update_priorities(
     workloads: Iterable[JsonObject], job: JsonObject, own_class: str | None, context: JobContext
 ) -> list[JsonObject]:
-    """Apply a changed priority label to all workloads of a job that may change; return the changed ones.
+    """Give all workloads of a job the class in its changed priority label; return the changed ones.
 
     A workload keeps a priority that comes from its pods, and one that reserved quota without a class cannot get one any
     more.

@@ -221,7 +221,7 @@ def _check_group(pod: JsonObject) -> FieldErrors:
 
 
 def is_unretriable(pod: JsonObject) -> bool:
-    """Whether the pod's annotation forbids to replace a failed pod of its group."""
+    """Whether the pod's annotation says that no pod will replace a failed one of its group."""
     return annotations_of(pod).get(keys.RETRIABLE_IN_GROUP) == "false"
 
 

@@ -345,7 +345,7 @@ def _oldest_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def _latest_first(pods: Iterable[JsonObject], now: str) -> list[JsonObject]:
-    """The pods that ended, the latest first."""
+    """Sort pods that ended: first the ones that have Kueue's finalizer, and among these the last to end first."""
     by_age = sorted(pods, key=_created_at)
     by_end = sorted(by_age, key=lambda pod: _ended_at(pod, now), reverse=True)
     return sorted(by_end, key=lambda pod: not _has_finalizer(pod))

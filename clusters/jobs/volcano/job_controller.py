@@ -1,7 +1,7 @@
 """Runs one Volcano Job: receives its events, and handles one request after another until none is left (pure).
 
-The caller creates and deletes the pods. A cluster's pods change later, and then the caller reports the change; a caller
-whose pods change at once reports it from inside of the call.
+The caller's `JobPods` create and delete the pods. A cluster's pods change later, and then the caller reports the
+change; a caller whose pods change at once reports it from inside of the call.
 """
 
 from __future__ import annotations

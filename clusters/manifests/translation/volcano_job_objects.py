@@ -428,7 +428,7 @@ def _action_on(policies: Iterable[Policy], event: JobEvent) -> JobAction | None:
 
 
 def _kept_policy(policy: Policy) -> str:
-    """Return our form of a policy; "" if it is lost."""
+    """Return in words which field of our jobs has the effect of a policy; "" if it is lost."""
     if policy.timeout_seconds:
         return ""
     if policy.exit_code is not None:

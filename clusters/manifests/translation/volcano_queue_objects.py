@@ -1,7 +1,7 @@
 """Queues of Volcano (scheduling.volcano.sh) as ClusterQueues and Cohorts (pure).
 
 A queue with children is a Cohort, any other one a ClusterQueue. All are below the Cohort `root`, which divides the
-capacity of the nodes by the sharing policy of Volcano's plugin: `capacity` if a queue states its deserved amount,
+capacity of the nodes by the sharing policy with the name of Volcano's plugin: `capacity` if any queue has `deserved`,
 otherwise `proportion`. docs/scheduling.md lists our field for each claim.
 """
 
@@ -136,7 +136,7 @@ class _Tree:
         return {key: max(0, amount - below.get(key, 0)) for key, amount in self._claims[name][claim].items()}
 
     def whole(self, name: str, claim: str) -> Amounts:
-        """Return the claim of a queue together with the queues below it."""
+        """Return, by resource, the larger of a queue's claim and the sum of the claims below it."""
         below, claimed = self.below(name, claim), self._claims[name][claim]
         return {key: max(claimed.get(key, 0), below.get(key, 0)) for key in {**claimed, **below}}
 
@@ -178,7 +178,7 @@ def _flavor(name: str) -> JsonObject:
 
 
 def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts) -> JsonObject:
-    """The Cohort that divides the capacity of the nodes, less its queues' own quotas."""
+    """The Cohort that divides the capacity of the nodes, less `promised`: the nominal quotas of the queues below it."""
     cells = [
         {"flavor": flavor, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
         for name in resources

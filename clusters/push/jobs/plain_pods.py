@@ -68,8 +68,8 @@ class PlainPods:
                 self._objects.apply(source, started.get(source.name, pod))
 
     def _pod_of(self, source: JobSource, row: Workload) -> JsonObject | None:
-        """The pod in the cluster, or the pod to create: it waits at its scheduling gate, and stays gated if another
-        cluster runs it."""
+        """The pod in the cluster, or, for a submitted pod whose workload runs, the pod to create: it waits at its
+        scheduling gate, and stays gated if another cluster runs it. None if there is neither."""
         there = self._objects.there(source)
         if there is None and runs(row) and not (source.found_in_cluster or source.ended):
             return gated_pod(source)
