@@ -145,7 +145,8 @@ class DriftView(ClusterView):
 
 
 def _drift_json(drift: Drift, cluster: str, namespaces: Mapping[int, Names]) -> dict[str, Any]:
-    """Remove holders of namespaces that the user may not see, and the texts that name them."""
+    """Return a difference as JSON; if it concerns a namespace that the user may not see, without its holders, and with
+    its kind in place of the message."""
     visible = namespaces[drift.cluster_id]
     shown = visible is None or drift.namespaces <= set(visible)
     return {

@@ -1,4 +1,4 @@
-"""The reads of the API of gpus that need more than one table: drift, and measured use."""
+"""The reads of the API of gpus beyond plain lists of rows: drift, and the measured use."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ WHERE workload.status = 'Finished' OR workload.quota_reserved_at IS NULL
 
 
 def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
-    """Our pods that hold devices or amounts without a reservation."""
+    """Yield a drift for each slice of a pod that still runs, although its workload has finished or lost its quota."""
     ours = RawSQL(_PODS_OF_OURS, [])  # noqa: S611 - a constant
     rows = found.filter(pod_uid__in=ours).select_related("node")
     for allocation in rows.order_by("node__name", "device_uuid"):

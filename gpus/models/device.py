@@ -7,8 +7,8 @@ from django.db.models import Q
 class Device(models.Model):
     """A device, as its node's register annotation describes it.
 
-    `used_*` is the decided use, which a trigger refuses to raise above the device. `external_*` is the use by unmanaged
-    pods: it is always stored, may exceed the device, and then shows as drift.
+    `used_*` is the decided use, which a trigger refuses to raise above the device. `external_*` is the use by pods
+    without a present decision of ours: it is always stored, may exceed the device, and then shows as drift.
     """
 
     node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices", db_index=False)

@@ -28,7 +28,7 @@ class ExternalPod:
 
 
 def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime | None = None) -> bool:
-    """Store the devices that these pods hold, in place of the earlier ones. Returns whether anything changed.
+    """Store the slices that these pods hold, in place of the stored ones of the same pods. Returns whether any changed.
 
     A pod whose annotations are unreadable counts as as many whole devices of its node as it requests, until that is
     resolved. A slice of a device that its node does not list is stored without a device. Pods on unknown nodes are

@@ -35,7 +35,7 @@ _PEAKS: Final = frozenset({"pending_peak", "used_peak"})
 
 
 class TooFine(ValueError):
-    """A step that is finer than the stored samples. `smallest` is the finest possible one."""
+    """A step that is finer than the samples that are kept of that age. `smallest`: the finest step, in seconds."""
 
     def __init__(self, smallest: int) -> None:
         super().__init__(f"values of that age are kept in steps of {smallest} s")

@@ -36,10 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
-    """Send due deliveries; return their number. One process does it at a time.
+    """Send at most `limit` due deliveries; return how many were sent. One process does it at a time.
 
-    What is known not to have arrived is tried again, with longer pauses. Receivers that users have named may be as
-    slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of each.
+    A delivery that is known not to have arrived is tried again, with longer pauses. Receivers that users have named may
+    be as slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of
+    each.
     """
     with try_lock(LockedWork.DELIVERIES) as mine:
         return _deliver(now, limit) if mine else 0

@@ -38,7 +38,7 @@ class JobManifest:
     label's, one that an annotation hints at, the pods' own.
 
     * template_path, size_path: the paths that errors about its pods and their number name; a kind with several
-      templates has none.
+      templates has no template_path.
     * scales: it may change its size while it runs.
     """
 

@@ -128,8 +128,8 @@ def delete_object(
 ) -> str:
     """Delete a configuration object at once or, while it is in use, as soon as it no longer is (Kueue's finalizer).
 
-    Returns a message that names its users; empty if it is deleted. Raises `NotFound`, `PreconditionFailed` and
-    `MirroredFromCluster`.
+    Returns a message that names its users; empty if it is deleted. Raises `NotFound`, `PreconditionFailed`,
+    `MirroredFromCluster`, and `InvalidRequest` for another kind.
     """
     require_not_mirrored(cluster)
     if kind not in KINDS:

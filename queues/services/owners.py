@@ -31,7 +31,7 @@ _REMEDY: Final = "Ask its owner, or an admin of the namespace."
 
 def require_owner(cluster: Cluster, access: Access, keys: Iterable[tuple[str, str]]) -> None:
     """Raise `NotPermitted` for workloads (namespace, name) of other users, in namespaces where only owners may change
-    them."""
+    them; variants (concurrent admission) are refused everywhere."""
     wanted = set(keys)
     _refuse_variants(cluster, dict.fromkeys(wanted, (0, "name")))
     closed = _closed_to(cluster, access, {namespace for namespace, _ in wanted})

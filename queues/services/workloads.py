@@ -570,7 +570,8 @@ def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
 
 
 def _delete_rows(cluster: Cluster, keys: Keys) -> None:
-    """Delete dependent rows with one statement each; Django would load every row to find them."""
+    """Delete the workloads with their pod sets and pods, in one statement for each table: Django would load every row
+    to find the dependent ones."""
     keys = list(keys)
     parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
     with connection.cursor() as cursor:

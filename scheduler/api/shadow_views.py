@@ -28,7 +28,7 @@ _COUNTS: Final = (
 _FIELDS: Final = ("id", "cluster_id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
 _MAX_HOURS: Final = 24 * 31
 _HOURLY_FROM: Final = 6
-"""For a longer time, a point covers an hour instead of a minute."""
+"""For a longer period than these hours, a point covers an hour instead of a minute."""
 
 
 class ShadowCountsSerializer(serializers.Serializer[Any]):

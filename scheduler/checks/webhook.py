@@ -224,7 +224,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
 
 
 def signature(timestamp: str, body: bytes) -> str:
-    """The hex HMAC-SHA256 with which the receiver authenticates a request."""
+    """The hex HMAC-SHA256 of `timestamp.body`, with which the receiver authenticates a request."""
     key = settings.ADMISSION_CHECK_SIGNING_KEY.encode()
     return hmac.new(key, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 

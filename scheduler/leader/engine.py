@@ -14,14 +14,16 @@ One run, by one process per database (see `scheduler.store.lease`):
    of edits a small batch succeeds.
 4. Announce. Only after COMMIT: a push is requested if the cluster is affected, and the live stream gets the numbers.
 
-What makes it safe - A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads
-everything; after COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it. - Two leaders cannot
-both write: an older epoch finds no lease row. The paused one notices at its next batch and exits. - A quota that was
-cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3. - A decision that
-violates a constraint of the database, even alone, is set aside, so that it does not block others. - An unexpected error
-discards the World (`scheduler.leader.recovery`). - An eviction frees nothing: the World charges an evicted workload
-until a row says that its pods stopped. - The engine's own writes are not noted (`kueueweb.unnoticed`), so it never
-reads back its own decisions.
+What makes it safe:
+
+- A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads everything; after
+  COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it.
+- Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and exits.
+- A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
+- A decision that violates a constraint of the database, even alone, is set aside, so that it does not block others.
+- An unexpected error discards the World (`scheduler.leader.recovery`).
+- An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
+- The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back its own decisions.
 """
 
 from __future__ import annotations

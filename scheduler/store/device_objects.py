@@ -40,8 +40,8 @@ Found = TypeVar("Found")
 def read_device_objects(
     cluster_id: int, kinds: Collection[str] = DEVICE_KINDS, before: DeviceObjects = _NONE
 ) -> DeviceObjects:
-    """The objects of resource.k8s.io in a cluster that affect decisions. Only objects of the given kinds are read
-    again."""
+    """The objects of resource.k8s.io in a cluster that affect decisions. Objects of the given kinds are read again, and
+    so are the devices that claims hold; the others are those of `before`."""
     by_kind: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind__in=set(kinds) - {"ResourceClaim"})
     for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):

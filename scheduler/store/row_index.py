@@ -475,7 +475,8 @@ class RowIndex:
         )
 
     def may_run(self, workload: Workload) -> bool:
-        """Whether pods of a workload with quota may exist: it was admitted, or took over pods of another slice."""
+        """Whether pods of a workload with quota may exist: it has a job, and was admitted or took over pods of another
+        slice."""
         took_over = workload.admission is not None and workload.replaces is not None
         return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
 

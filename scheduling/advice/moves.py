@@ -59,7 +59,7 @@ class MoveOutcome(StrEnum):
     NO_PLAN = "NoPlan"
     """Few moves do not help. A plan with many would disturb more workloads than it starts."""
     NO_QUOTA = "NoQuota"
-    """Moves free devices, not quota."""
+    """No flavor that the workload may use has enough quota, and moves free devices only."""
     NO_DEVICES_REQUESTED = "NoDevicesRequested"
     NOT_ADMISSIBLE = "NotAdmissible"
     HOLDS_QUOTA = "HoldsQuota"

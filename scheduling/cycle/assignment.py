@@ -24,13 +24,14 @@ class Mode(IntEnum):
     NO_CANDIDATES = 1
     """Preemption is allowed, but there are no candidates."""
     PREEMPT = 2
-    """Fits once victims, at least one of them in the preemptor's own ClusterQueue, have stopped."""
+    """Fits once victims have stopped, at least one of them in the preemptor's own ClusterQueue. A whole assignment has
+    this mode whichever ClusterQueues its victims are in, and also if there are none."""
     RECLAIM = 3
     """Preemption in other ClusterQueues only, none in its own."""
     DEFERRED_FIT = 4
     """Fits once the workloads that others preempted in this cycle have stopped."""
     FIT = 5
-    """Fits the free quota now."""
+    """Fits now. Of one flavor and resource: the free quota, which may be borrowed, is enough."""
 
 
 class RefusalKind(IntEnum):

@@ -39,23 +39,27 @@ class Status(Enum):
 
 
 class RequeueReason(Enum):
-    """The reason why an entry is requeued; decides whether it stays active."""
+    """The reason why an entry is requeued; decides whether it stays active.
+
+    A StrictFIFO queue keeps an entry active for any reason but NAMESPACE_MISMATCH, and every queue one that has flavors
+    left to try.
+    """
 
     GENERIC = auto()
     """The initial value: inadmissible until a change could help, or active at once if the entry was nominated."""
     FAILED_AFTER_NOMINATION = auto()
     """Active at once: only the order of this cycle stood in its way."""
     NO_FIT = auto()
-    """Inadmissible until quota changes, together with all equal workloads, which would not fit either."""
+    """Inadmissible until a change could help, together with all equal workloads, which would not fit either."""
     NO_CANDIDATES = auto()
-    """Inadmissible until quota changes: preemption could help, but finds no victims now."""
+    """Inadmissible in the same way: preemption could help, but finds no victims now."""
     NAMESPACE_MISMATCH = auto()
     """Inadmissible until the namespace's labels or the queue's selector change, even in a StrictFIFO queue."""
     PENDING_PREEMPTION = auto()
     """Active at once: its victims are stopping."""
     GATED = auto()
-    """Inadmissible until an event other than a change of quota: a gate opens, a pause ends, or preempted
-    workloads stop."""
+    """Inadmissible until a change could help, such as the opening of a gate, the end of a pause or the stop of a lesser
+    variant. Equal workloads are not affected."""
 
 
 class Entry:

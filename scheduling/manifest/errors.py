@@ -22,15 +22,15 @@ class MistakeReason(StrEnum):
     WRONG_TYPE = "WrongType"
     """The value has another JSON type than the field."""
     UNSUPPORTED_KIND = "UnsupportedKind"
-    """The document's kind is not one that kueueweb stores."""
+    """The document's kind, or this version of it, is not one that kueueweb stores; or a ConfigMap without settings."""
     NOT_PERMITTED = "NotPermitted"
     """The user lacks the permission; the value itself may be right."""
     MALFORMED = "Malformed"
-    """The text is not YAML or JSON, so no field can be named."""
+    """The text is not valid YAML or JSON with a mapping at its top, or a header is not in its form."""
     HOSTILE = "Hostile"
-    """The document would cost too much to read, for example through nested aliases."""
+    """The document has YAML tags, or would cost too much to read, for example through nested aliases."""
     IN_USE = "InUse"
-    """The object is still in use, or is being deleted."""
+    """The object is being deleted, or its name is taken: by a group that has ended, or by a workload of another job."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ class NodeRefusal(StrEnum):
     """The reason why a node is not a candidate, regardless of its devices."""
 
     NODE_NOT_READY = "NodeNotReady"
-    """Its kubelet does not report."""
+    """It has a condition Ready that is not True."""
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
-    """It is cordoned."""
+    """It is cordoned or draining, in the cluster or in kueueweb, and the pod does not tolerate that."""
     NODE_TAINTED = "NodeTainted"
     """It has a taint that the pod does not tolerate."""
     INSUFFICIENT_RESOURCE = "Insufficient"

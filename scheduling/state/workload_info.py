@@ -53,7 +53,8 @@ class QueueState(Enum):
     ACTIVE = auto()
     """In the heap of its ClusterQueue: the next cycles consider it."""
     INADMISSIBLE = auto()
-    """Set aside until a change in its cohort tree or on its nodes could help."""
+    """Outside the heap of its ClusterQueue, until a change in its cohort tree or on its nodes could help, or its
+    back-off ends."""
     RESERVING = auto()
     """Holds quota, so it is counted in usage and in no queue."""
 

@@ -21,7 +21,7 @@ class RemedyKind(StrEnum):
     ELSEWHERE = "Elsewhere"
     """It selects another queue, flavor, topology or priority."""
     QUOTA = "Quota"
-    """An owner of quota raises a nominal quota or a limit."""
+    """An owner of quota raises a nominal quota or a borrowing limit."""
     OTHERS_END = "OthersEnd"
     """Other workloads finish or are cancelled."""
     MOVES = "Moves"

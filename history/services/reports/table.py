@@ -85,7 +85,7 @@ class Request:
 
 
 CLUSTER: Final = "cluster"
-"""The group that identifies the cluster."""
+"""The name of the grouping by cluster, and of its column."""
 
 REPORTED: Final = sql.SQL(
     """{cluster} = ANY (%(clusters)s)

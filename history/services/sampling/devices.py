@@ -68,7 +68,7 @@ _CAPACITY: Final = """
 
 
 def gather_devices(cluster: Cluster, now: datetime, places: Places, found: Gathered) -> None:
-    """Managed and unmanaged slices by scope and flavor; for the cluster, also its devices and the demand for them."""
+    """Add all slices, ours and others, by scope and flavor; for the cluster, also its devices and their demand."""
     asked: dict[str, Any] = {
         "cluster_id": cluster.pk,
         "raw": int(Resolution.RAW),

@@ -25,7 +25,7 @@ Place = tuple[str, str, str]
 
 
 def gather_quota(cluster_id: int, places: Places, found: Gathered) -> None:
-    """One entry for each cell of a queue, a cohort and the cluster, and for the usage of each namespace."""
+    """Add an entry for each cell of a queue, a cohort and the cluster, and for the usage of each namespace."""
     lent = _lent(places)
     for queue, cell in _cells(places):
         entry = _quota(cell, lent[queue, cell["flavor"], cell["resource"]])

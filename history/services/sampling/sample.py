@@ -98,7 +98,7 @@ def _write(model: Any, rows: Iterable[models.Model]) -> None:
 
 
 def subject_ids(cluster_id: int, wanted: Collection[SubjectKey]) -> Mapping[SubjectKey, int]:
-    """The row of each subject; missing ones are created."""
+    """Return the row ids of all subjects of the cluster; those of `wanted` that have no row get one."""
     known = _known(cluster_id)
     new = [key for key in wanted if key not in known]
     if not new:

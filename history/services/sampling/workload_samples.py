@@ -14,7 +14,7 @@ _WORKLOADS: Final = """
 
 
 def gather_workloads(cluster_id: int, places: Places, found: Gathered) -> None:
-    """Counts by scope, and zeros for empty queues."""
+    """Add the counts of workloads by scope, zeros for empty queues, and the weighted shares of queues and cohorts."""
     for scope, name in _everybody(places):
         found.workloads[SubjectKey(scope, name)]
     for name, queue in places.cluster_queues.items():

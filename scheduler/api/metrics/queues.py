@@ -399,7 +399,7 @@ def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _path(cohorts: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The cohort and its ancestors. A cycle of cohorts, which admits nothing, is listed once."""
+    """The cohort and its ancestors, the nearest first. Of a cycle, which admits nothing, each cohort is listed once."""
     path: list[str] = []
     while name and name not in path:
         path.append(name)

@@ -29,13 +29,13 @@ class Policy(StrEnum):
     MUTEX = "mutex"
     """Only unused devices."""
     NUMA = "numa"
-    """Devices of one NUMA node first."""
+    """Devices by NUMA node, the highest number first, so that those of one node come together."""
     TOPOLOGY_AWARE = "topology-aware"
     """The devices with the best links to each other."""
     FGD = "fgd"
     """The place that increases fragmentation least, for the pods that are typical of the cluster."""
     BID_PRICE = "bid-price"
-    """The place with the lowest price, which rises with the demand for it."""
+    """The node and devices that lose the least value to the typical pods."""
 
 
 NODE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.FGD, Policy.BID_PRICE)

@@ -48,7 +48,8 @@ class NodeTies(StrEnum):
     SMALLER_NAME = "smaller-name"
     """The first by name, which makes decisions repeatable."""
     LAST_DONE = "last-done"
-    """The last but one, as HAMi on one processor: for its recordings."""
+    """The last by name, but the last node of all only if no other has its score, as in HAMi on one processor: for
+    recordings of HAMi."""
 
 
 @dataclass(frozen=True, slots=True)

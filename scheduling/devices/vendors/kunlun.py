@@ -104,7 +104,7 @@ class VxpuFit(XpuFit):
 
 
 def linked(ordered: Sequence[DeviceState], serving: Sequence[bool], count: int) -> list[DeviceState]:
-    """`count` serving devices that are linked; None if there are none.
+    """`count` serving devices that are linked; empty if there are none.
 
     The first four of `ordered` are one half. The half that is left fullest is chosen; if no half has enough, pairs
     and fours across the halves.
