@@ -61,6 +61,17 @@ class Corrected:
     compared: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A correction that is linear in the features: the shift at their mean, then their slopes."""
+
+    slopes: Floats
+    mean: Floats
+
+    def shift(self, features: Floats) -> float:
+        return float(self.slopes[0] + (features - self.mean) @ self.slopes[1:])
+
+
 class Correction:
     """The past forecasts of one age of waiting. `features` are logarithms of seconds; their mean is the uncorrected
     forecast."""
@@ -68,6 +79,8 @@ class Correction:
     def __init__(self) -> None:
         self._open: dict[str, _Past] = {}
         self._resolved: list[_Past] = []
+        self._fitted: tuple[float, _Fit] | None = None
+        """The time of the last fit, which serves all forecasts of that time until an outcome is added."""
 
     def corrected(self, features: tuple[float, ...], now: float) -> Corrected:
         """Return the forecast of these features, corrected by the outcomes known at `now`."""
@@ -85,12 +98,14 @@ class Correction:
 
     def remember(self, key: str, made_at: float, features: tuple[float, ...], p50: float) -> None:
         """Keep a forecast until its workload starts."""
+        self._fitted = None
         self._open[key] = _Past(made_at, features, float(np.log(p50)))
 
     def started(self, key: str, at: float) -> None:
         """Record the start of a workload; starts must come in the order of time. Without a forecast, nothing
         happens.
         """
+        self._fitted = None
         past = self._open.pop(key, None)
         if past is not None:
             past.started_at = at
@@ -99,20 +114,25 @@ class Correction:
 
     def forget(self, key: str) -> None:
         """Drop the forecast of a workload that will not start."""
+        self._fitted = None
         self._open.pop(key, None)
 
     def _centre(self, features: tuple[float, ...], now: float) -> float:
         base = float(np.mean(features))
-        resolved = len(self._resolved)
-        if resolved < _MIN_FITTED:
+        if len(self._resolved) < _MIN_FITTED:
             return base
+        if self._fitted is None or self._fitted[0] != now:
+            self._fitted = now, self._fit(now)
+        shift = self._fitted[1].shift(np.array(features))
+        return base + float(np.clip(shift, -_MAX_CORRECTION, _MAX_CORRECTION))
+
+    def _fit(self, now: float) -> _Fit:
         # Forecasts with a known outcome first, then open ones; newer forecasts weigh more.
         past = [*self._resolved, *list(self._open.values())[-_MAX_OPEN:]]
         known = np.array([each.features for each in past])
         waited = np.array([each.waited(now) for each in past])
         target = np.log(np.maximum(waited, _MIN_SECONDS)) - known.mean(axis=1)
-        shift = _fit(known, target, np.arange(len(past)) >= resolved, np.array(features))
-        return base + float(np.clip(shift, -_MAX_CORRECTION, _MAX_CORRECTION))
+        return _fit(known, target, np.arange(len(past)) >= len(self._resolved))
 
     def _longest_wait(self) -> float:
         return max(past.waited(0.0) for past in self._resolved)
@@ -129,8 +149,8 @@ class Correction:
         return errors
 
 
-def _fit(known: Floats, target: Floats, is_bound: npt.NDArray[np.bool_], asked: Floats) -> float:
-    """Return the correction for `asked`: the least absolute errors, by weights that are renewed; slopes shrink to 0."""
+def _fit(known: Floats, target: Floats, is_bound: npt.NDArray[np.bool_]) -> _Fit:
+    """Return the correction of the least absolute errors, by weights that are renewed; slopes shrink to 0."""
     recency = 0.5 ** (np.arange(target.size)[::-1] / _HALF_LIFE_FORECASTS)
     mean = recency @ known / recency.sum()
     design = np.column_stack([np.ones(target.size), known - mean])
@@ -144,4 +164,4 @@ def _fit(known: Floats, target: Floats, is_bound: npt.NDArray[np.bool_], asked: 
         weight = 0.5 * recency / np.maximum(np.abs(error), _MIN_ERROR)
         # A workload that has not yet waited as long as predicted says nothing so far.
         weight[is_bound & (error < 0)] = 0.0
-    return float(slopes[0] + (asked - mean) @ slopes[1:])
+    return _Fit(slopes, mean)

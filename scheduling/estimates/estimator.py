@@ -33,19 +33,28 @@ class Estimator:
 
     def estimate(self, snapshot: Snapshot, index: int, random: np.random.Generator) -> StartEstimate:
         """Return the estimate of the waiting workload at `index`; workloads behind it are left out."""
-        asked = snapshot.waiting[: index + 1]
-        cut = Snapshot(snapshot.now, snapshot.free, snapshot.running, asked)
-        return self._answer(cut, index, self._starts(cut, random, until=index))
+        cut = Snapshot(snapshot.now, snapshot.free, snapshot.running, snapshot.waiting[: index + 1])
+        return self._answer(cut, index, self._starts(cut, random, until=index), _paces(cut)[index])
 
     def estimate_all(self, snapshot: Snapshot, random: np.random.Generator) -> list[StartEstimate]:
         """Return the estimates of all waiting workloads, in their order, from one forward run."""
-        starts = self._starts(snapshot, random, until=None)
-        return [self._answer(snapshot, index, starts) for index in range(len(snapshot.waiting))]
+        return self.answers(snapshot, self._starts(snapshot, random, until=None))
+
+    def answers(self, snapshot: Snapshot, starts: Floats | None) -> list[StartEstimate]:
+        """Return the estimates of all waiting workloads from (D, Q) starts in seconds from now, which any forward run
+        may have found: infinite where a workload never starts, None where no run times are known.
+        """
+        paces = _paces(snapshot)
+        return [self._answer(snapshot, index, starts, paces[index]) for index in range(len(snapshot.waiting))]
 
     def remember(self, key: str, stage: int, made_at: float, estimate: StartEstimate) -> None:
         """Keep an estimate, to learn from it when the workload starts. Unknown estimates are not kept."""
         if estimate.p50 is not None:
             self._corrections[stage].remember(key, made_at, estimate.features, estimate.p50)
+
+    def correction(self, stage: int) -> Correction:
+        """Return the past estimates of a stage."""
+        return self._corrections[stage]
 
     def started(self, key: str, at: float) -> None:
         """Record the start of a workload; starts must come in the order of time."""
@@ -58,12 +67,11 @@ class Estimator:
             correction.forget(key)
 
     def _starts(self, snapshot: Snapshot, random: np.random.Generator, until: int | None) -> Floats | None:
-        if self.history.count < MIN_ENDED_RUNS or not snapshot.waiting:
+        lasts = draw_remaining(self.history, snapshot.running, snapshot.waiting, snapshot.now, random)
+        if lasts is None:
             return None
-        times = RunTimes(self.history, snapshot.running, snapshot.now)
         resources = len(snapshot.waiting[0].amounts)
         running_count = len(snapshot.running)
-        lasts = _remaining(times, random, (*snapshot.running, *snapshot.waiting), snapshot.now)
         run = ForwardRun(
             np.array(snapshot.free, dtype=np.int64).reshape(-1, resources),
             lasts[:, :running_count],
@@ -74,17 +82,35 @@ class Estimator:
         )
         return run.run(until)
 
-    def _answer(self, snapshot: Snapshot, index: int, starts: Floats | None) -> StartEstimate:
+    def _answer(self, snapshot: Snapshot, index: int, starts: Floats | None, pace: float | None) -> StartEstimate:
         if starts is None:
             return StartEstimate(unknown=Unknown.NO_RUN_ENDED)
         drawn = np.sort(starts[:, index])
         if not np.isfinite(drawn[int(0.9 * drawn.size)]):
             return StartEstimate(unknown=Unknown.NO_START_FORESEEN)
         forecast = max(float(drawn[int(_CENTRE * drawn.size)]), _MIN_FORECAST_SECONDS)
-        features = (float(np.log(forecast)), float(np.log(_pace(snapshot, index, forecast))))
+        features = (float(np.log(forecast)), float(np.log(forecast if pace is None else pace)))
         stage = stage_of(snapshot.now - snapshot.waiting[index].queued_at)
         found = self._corrections[stage].corrected(features, snapshot.now)
         return StartEstimate(found.p10, found.p50, found.p90, None, found.compared, features)
+
+
+def draw_remaining(
+    history: RunHistory,
+    running: Sequence[RunningWorkload],
+    waiting: Sequence[WaitingWorkload],
+    now: float,
+    random: np.random.Generator,
+    draws: int = DRAWS,
+) -> Floats | None:
+    """Return (draws, running + waiting) remaining run times in seconds; a waiting workload has not begun to run. None
+    where none waits, or too few runs have ended and not every length is declared.
+    """
+    workloads = (*running, *waiting)
+    known = history.count >= MIN_ENDED_RUNS or all(each.declared_seconds for each in workloads)
+    if not waiting or not known:
+        return None
+    return _remaining(RunTimes(history, running, now), random, workloads, now, draws)
 
 
 def stage_of(waited: float) -> int:
@@ -92,17 +118,21 @@ def stage_of(waited: float) -> int:
     return max(stage for stage in STAGES_SECONDS if stage <= max(waited, 0.0))
 
 
-def _pace(snapshot: Snapshot, index: int, forecast: float) -> float:
-    """Return how long the oldest workload ahead has waited that requests no more than this one: the pace of the queue,
-    seen from its head. Without such a workload, return the forecast itself.
+def _paces(snapshot: Snapshot) -> list[float | None]:
+    """Return for each waiting workload how long the oldest one ahead has waited that requests no more than it: the pace
+    of the queue, seen from its head; None without such a workload.
     """
-    own = snapshot.waiting[index]
-    ages = [
-        snapshot.now - each.queued_at
-        for each in snapshot.waiting[:index]
-        if all(theirs <= ours for theirs, ours in zip(each.amounts, own.amounts, strict=True))
-    ]
-    return max(max(ages), _MIN_FORECAST_SECONDS) if ages else forecast
+    oldest: dict[tuple[int, ...], float] = {}
+    found: list[float | None] = []
+    for own in snapshot.waiting:
+        ages = [
+            snapshot.now - queued_at
+            for amounts, queued_at in oldest.items()
+            if all(theirs <= ours for theirs, ours in zip(amounts, own.amounts, strict=True))
+        ]
+        found.append(max(*ages, _MIN_FORECAST_SECONDS) if ages else None)
+        oldest[own.amounts] = min(oldest.get(own.amounts, own.queued_at), own.queued_at)
+    return found
 
 
 def _remaining(
@@ -110,13 +140,14 @@ def _remaining(
     random: np.random.Generator,
     workloads: Sequence[RunningWorkload | WaitingWorkload],
     now: float,
+    draws: int,
 ) -> Floats:
-    """Return (DRAWS, workloads) remaining run times in seconds; a waiting workload has not begun to run."""
+    """Return (draws, workloads) remaining run times in seconds; a waiting workload has not begun to run."""
     likes: dict[Levels, list[int]] = {}
     for column, each in enumerate(workloads):
         likes.setdefault(each.levels, []).append(column)
-    drawn = np.empty((DRAWS, len(workloads)))
-    uniform = _uniforms(random, list(likes.values()), len(workloads))
+    drawn = np.empty((draws, len(workloads)))
+    uniform = _uniforms(random, list(likes.values()), len(workloads), draws)
     ages = np.array([max(0.0, now - each.since) if isinstance(each, RunningWorkload) else 0.0 for each in workloads])
     declared = np.array([each.declared_seconds or np.nan for each in workloads])
     for levels, columns in likes.items():
@@ -124,12 +155,12 @@ def _remaining(
     return drawn
 
 
-def _uniforms(random: np.random.Generator, groups: Sequence[Sequence[int]], count: int) -> Floats:
-    """Return (DRAWS, count) uniform numbers, correlated inside each group of columns."""
-    shared = np.empty((DRAWS, count))
+def _uniforms(random: np.random.Generator, groups: Sequence[Sequence[int]], count: int, draws: int) -> Floats:
+    """Return (draws, count) uniform numbers, correlated inside each group of columns."""
+    shared = np.empty((draws, count))
     for columns in groups:
-        shared[:, columns] = random.standard_normal((DRAWS, 1))
-    own = random.standard_normal((DRAWS, count))
+        shared[:, columns] = random.standard_normal((draws, 1))
+    own = random.standard_normal((draws, count))
     return _normal_distribution(np.sqrt(_LIKENESS) * shared + np.sqrt(1 - _LIKENESS) * own)
 
 

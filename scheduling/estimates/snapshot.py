@@ -60,6 +60,8 @@ class Unknown(StrEnum):
     """Too few runs have ended to know how long any lasts."""
     NO_START_FORESEEN = "NoStartForeseen"
     """In more than a tenth of the forward runs it does not start, so the interval has no end."""
+    BEYOND_REACH = "BeyondReach"
+    """The forward runs ended at their limit of time before it started: it starts later than they reached."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,25 @@ class KnownObjects:
             if info.queue_state is QueueState.RESERVING
         }
 
+    def queued_at(self, key: str) -> float:
+        """The time by which the workload is ordered in its queue (Kueue's queue-order timestamp); raises KeyError."""
+        return self._state.workloads[key].timestamp
+
+    def reserved_at(self, key: str) -> float:
+        """When the workload got the quota that it holds; raises KeyError."""
+        return self._state.workloads[key].reserved_at
+
+    def requests(self, key: str, cluster_queue: str) -> dict[str, int]:
+        """The amounts that the workload requests of the resources which the ClusterQueue covers, in base units; raises
+        KeyError."""
+        covered = self._state.cluster_queues[cluster_queue].spec.resource_groups
+        names = {name for group in covered for name in group.covered_resources}
+        found: dict[str, int] = {}
+        for pod_set in self._state.workloads[key].pod_sets:
+            for name in names & pod_set.requests.keys():
+                found[name] = found.get(name, 0) + pod_set.requests[name]
+        return found
+
     def workloads_on(self, node: str, device: str = "") -> list[str]:
         """The workloads with a pod on the node; with the UUID of a device, only workloads that hold a part of it."""
         return sorted(

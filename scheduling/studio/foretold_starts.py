@@ -1,0 +1,182 @@
+"""When the waiting workloads of a World start: run times of like workloads, forward runs with cycles, and a correction
+by past estimates and their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.estimates.estimator import Estimator, draw_remaining
+from scheduling.estimates.likeness import like_levels
+from scheduling.estimates.run_times import RunHistory
+from scheduling.estimates.snapshot import RunningWorkload, Snapshot, StartEstimate, Unknown, WaitingWorkload
+from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.workload import Workload
+from scheduling.studio.forward_cycles import ForwardCycles
+from scheduling.world import World
+
+Floats = npt.NDArray[np.float64]
+HasTime = Callable[[float], bool]
+"""Whether less than this share of the whole time has passed."""
+
+DRAWS: Final = 16
+"""Forward runs. Each is a World's future: the interval comes from past errors, and the runs only give its centre."""
+MIN_DRAWS: Final = 4
+_STOPPING_SECONDS: Final = 15.0
+"""Until the pods of an evicted workload have stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForetoldStart:
+    """The estimate of one waiting workload. `tree` is the root of its cohort tree: estimates of a tree are compared
+    with each other."""
+
+    workload: str
+    uid: str
+    cluster_queue: str
+    tree: str
+    queued_at: float
+    estimate: StartEstimate
+
+
+def foretell_starts(
+    world: World,
+    now: float,
+    history: RunHistory,
+    estimators: Mapping[str, Estimator],
+    random: np.random.Generator,
+    has_time: HasTime = lambda _: True,
+) -> list[ForetoldStart]:
+    """Return the estimates of all workloads that wait in an active ClusterQueue. The World is unchanged afterwards.
+
+    `estimators` by tree know past estimates; a tree without one has none. Each forward run gets an equal share of the
+    time; runs that are cut leave the workloads unknown that they did not reach.
+    """
+    queues = {name: _waiting(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
+    waiting = [each for found in queues.values() for each in found]
+    running = _running(world)
+    lasts = draw_remaining(history, [*running.values()], waiting, now, random, DRAWS)
+    starts, is_cut = None, False
+    if lasts is not None:
+        starts, is_cut = _forward(world, now, running, waiting, _bounded(lasts, running, waiting, now), has_time)
+    found: list[ForetoldStart] = []
+    first = 0
+    for name, of_queue in queues.items():
+        columns = None if starts is None else starts[:, first : first + len(of_queue)]
+        first += len(of_queue)
+        tree = tree_of(world, name)
+        estimator = estimators.get(tree) or Estimator(history)
+        answers = estimator.answers(Snapshot(now, (), (), tuple(of_queue)), columns)
+        for each, answer in zip(of_queue, answers, strict=True):
+            uid = _known(world, each.key).uid
+            found.append(ForetoldStart(each.key, uid, name, tree, each.queued_at, _with_reach(answer, is_cut)))
+    return found
+
+
+def tree_of(world: World, cluster_queue: str) -> str:
+    """Return the name of the root cohort above a ClusterQueue, or its own name where it has none."""
+    above = world.objects.cohorts_above(cluster_queue)
+    return f"cohort {above[-1]}" if above else f"queue {cluster_queue}"
+
+
+def _is_active(world: World, cluster_queue: str) -> bool:
+    return world.cluster_queue_status(cluster_queue).active
+
+
+def _known(world: World, key: str) -> Workload:
+    found = world.workload(key)
+    assert found is not None
+    return found
+
+
+def _waiting(world: World, cluster_queue: str) -> list[WaitingWorkload]:
+    """The waiting workloads of a ClusterQueue in its order; variants are their parent, at the place of the first."""
+    found: dict[str, WaitingWorkload] = {}
+    covered = _covered(world, cluster_queue)
+    for position in world.pending(cluster_queue):
+        key = _known(world, position.workload).parent or position.workload
+        if key in found or world.workload(key) is None:
+            continue
+        workload, objects = _known(world, key), world.objects
+        requests = objects.requests(key, cluster_queue)
+        found[key] = WaitingWorkload(
+            key,
+            like_levels(workload.namespace, workload.queue_name, cluster_queue, workload.name, requests),
+            objects.queued_at(key),
+            (
+                sum(each.count for each in workload.pod_sets),
+                *(requests.get(name, 0) for name in covered),
+            ),
+            workload.maximum_execution_time_seconds,
+        )
+    return [*found.values()]
+
+
+def _covered(world: World, cluster_queue: str) -> list[str]:
+    spec = world.objects.cluster_queue(cluster_queue)
+    return sorted({name for group in spec.resource_groups for name in group.covered_resources}) if spec else []
+
+
+def _running(world: World) -> dict[str, RunningWorkload]:
+    """The workloads that hold quota, by key."""
+    found = {}
+    objects = world.objects
+    for key, cluster_queue in sorted(objects.reserving().items()):
+        workload = _known(world, key)
+        requests = objects.requests(key, cluster_queue)
+        found[key] = RunningWorkload(
+            like_levels(workload.namespace, workload.queue_name, cluster_queue, workload.name, requests),
+            objects.reserved_at(key),
+            0,
+            (),
+            workload.maximum_execution_time_seconds,
+        )
+    return found
+
+
+def _bounded(
+    lasts: Floats, running: Mapping[str, RunningWorkload], waiting: Sequence[WaitingWorkload], now: float
+) -> Floats:
+    """No workload runs longer than its maximumExecutionTimeSeconds."""
+    ages = [max(0.0, now - each.since) for each in running.values()] + [0.0] * len(waiting)
+    declared = [each.declared_seconds or np.inf for each in (*running.values(), *waiting)]
+    bounded: Floats = np.minimum(lasts, np.maximum(np.array(declared) - np.array(ages), 1.0))
+    return bounded
+
+
+def _forward(
+    world: World,
+    now: float,
+    running: Mapping[str, RunningWorkload],
+    waiting: Sequence[WaitingWorkload],
+    lasts: Floats,
+    has_time: HasTime,
+) -> tuple[Floats, bool]:
+    """Return (draws, waiting) starts in seconds from now, and whether a run was cut."""
+    asked = frozenset(each.key for each in waiting)
+    ages = np.array([max(0.0, now - each.since) for each in running.values()])
+    stopping = {key for key in running if _known(world, key).status is WorkloadStatus.EVICTED}
+    rows: list[list[float]] = []
+    is_cut = False
+    for draw, row in enumerate(lasts):
+        share = (draw + 1) / len(lasts)
+        if draw >= MIN_DRAWS and not has_time(share - 1 / len(lasts)):
+            break
+        ends = dict(zip(running, row.tolist(), strict=False))
+        lengths = dict(zip(running, (row[: len(running)] + ages).tolist(), strict=True))
+        lengths |= {each.key: length for each, length in zip(waiting, row[len(running) :].tolist(), strict=True)}
+        run = ForwardCycles(world, now, ends | dict.fromkeys(stopping, _STOPPING_SECONDS), lengths)
+        run.run(asked, lambda share=share: has_time(share))
+        is_cut |= run.is_cut
+        rows.append([run.starts.get(each.key, np.inf) for each in waiting])
+    return np.array(rows, dtype=np.float64), is_cut
+
+
+def _with_reach(estimate: StartEstimate, is_cut: bool) -> StartEstimate:
+    if is_cut and estimate.unknown is Unknown.NO_START_FORESEEN:
+        return replace(estimate, unknown=Unknown.BEYOND_REACH)
+    return estimate
