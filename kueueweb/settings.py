@@ -275,6 +275,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"queue": "push", "expires": 3600},
     },
+    "prune-estimates": {
+        "task": "studio.tasks.prune_estimates",
+        "schedule": 3600.0,
+        "options": {"queue": "push", "expires": 3600},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 

@@ -1,8 +1,9 @@
-"""Questions to the studio, and their answers."""
+"""Questions to the studio and their answers; the estimates of starts that it keeps to judge them."""
 
 from enum import StrEnum
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -73,3 +74,51 @@ class Question(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}: {self.state}"
+
+
+class EstimateRound(models.Model):
+    """The renewals of a cluster's estimates: the studio that has the turn, and when it last ended one."""
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="+")
+    studio = models.UUIDField(null=True)
+    leased_until = models.DateTimeField(null=True, help_text="From then on, another studio may renew them.")
+    renewed_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: {self.renewed_at}"
+
+
+class KeptEstimate(models.Model):
+    """An estimate at an age of waiting, kept to be judged when its workload starts. Names are copied in: it outlives
+    the workload. Seconds count from `made_at`."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
+    workload_uid = models.UUIDField()
+    namespace = models.CharField(max_length=63)
+    workload_name = models.CharField(max_length=253)
+    cluster_queue = models.CharField(max_length=253)
+    tree = models.CharField(max_length=270, help_text="The root of its cohort tree; estimates of a tree are compared.")
+    queued_at = models.DateTimeField()
+    stage_seconds = models.PositiveIntegerField(help_text="The age of waiting: 0, 300, 900 or 3600.")
+    made_at = models.DateTimeField()
+    p10_seconds = models.FloatField(null=True)
+    p50_seconds = models.FloatField(null=True)
+    p90_seconds = models.FloatField(null=True)
+    unknown = models.CharField(max_length=32, blank=True, help_text="Why there are no quantiles.")
+    features = ArrayField(models.FloatField(), default=list, help_text="From which later estimates are corrected.")
+    started_at = models.DateTimeField(null=True, help_text="When its workload got quota; null: not yet.")
+    left_at = models.DateTimeField(null=True, help_text="When it was seen to wait no more, without a start.")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["workload_uid", "queued_at", "stage_seconds"], name="kept_estimate_unique")
+        ]
+        indexes = [
+            models.Index(fields=["cluster", "started_at"], name="kept_estimate_started"),
+            models.Index(fields=["cluster"], condition=Q(started_at=None, left_at=None), name="kept_estimate_open"),
+            models.Index(fields=["made_at"], name="kept_estimate_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.workload_name} after {self.stage_seconds} s"

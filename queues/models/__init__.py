@@ -11,6 +11,7 @@ from queues.models.provisioning import ProvisioningRequestConfig
 from queues.models.quota import FlavorQuota, ResourceGroup
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
 from queues.models.served_object import ServedObject
+from queues.models.start_estimate import StartEstimate
 from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "ResourceQuota",
     "RuntimeClass",
     "ServedObject",
+    "StartEstimate",
     "Topology",
     "Workload",
     "WorkloadEvent",

@@ -50,7 +50,7 @@ class RemediedExplanationView(ExplanationView):
     def get(self, request: Request, namespace: str, name: str) -> Response:
         """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
 
-        With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
+        With the newest estimate of when it starts, or the reason why it is unknown.
         """
         explained = super().get(request, namespace, name)
         asked = flag(request, _REMEDIES) and explained.data["state"] not in _NEEDS_NONE

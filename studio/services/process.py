@@ -1,4 +1,5 @@
-"""The loop of `manage.py studio`: takes up questions, forks a child for each, and stores their answers.
+"""The loop of `manage.py studio`: takes up questions, forks a child for each, and stores their answers. In between, a
+child renews the estimates of starts.
 
 The process has one thread, and holds no connection while it forks: a child that had one would keep its locks.
 """
@@ -22,7 +23,8 @@ from foundation.exceptions import KueuewebError
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.redis_client import redis_client
 from studio.models import Question, QuestionState
-from studio.services.children import Child, Limits, Outcome, start_child
+from studio.services.children import Child, Limits, Outcome, Work, start_child
+from studio.services.estimate_rounds import EstimateRounds
 from studio.services.leases import (
     CHANNEL,
     LEASE_SECONDS,
@@ -74,6 +76,7 @@ class Studio:
         self._woken = False
         self._forks = 0
         self._beat_at = self._renewed_at = float("-inf")
+        self._estimates = EstimateRounds(self.id, limits.memory_mib, self._fork)
 
     def stop(self) -> None:
         """End after the present turn. Signal handlers may call this."""
@@ -98,6 +101,8 @@ class Studio:
         self._listen()
         self._renew()
         self._end()
+        if self._estimates.turn():
+            return  # the fork closed the connection: listen again before the next look
         self._woken = False  # a question committed from here on is noticed, even while the next one is looked for
         if not (self._has_room() and self._start_next()):
             self._wait()
@@ -181,14 +186,14 @@ class Studio:
 
     def _start(self, question: Question, trial: Trial) -> None:
         try:
-            child = self._fork(trial)
+            child = self._fork(trial.work, self._limits)
         except OSError as error:
             _log.warning("No process could be started for question %s: %s", question, error)
             message = f"The studio could not start a process for the trial: {error.strerror}. Ask again later."
             child = Child.unstarted(self._limits, Outcome(None, "NoProcess", message))
         self._running[question.pk] = _Running(question, trial, child)
 
-    def _fork(self, trial: Trial) -> Child:
+    def _fork(self, work: Work, limits: Limits) -> Child:
         self._disconnect()
         self._forks += 1
         if self._forks % _FORKS_BETWEEN_COLLECTIONS == 1:
@@ -196,13 +201,13 @@ class Studio:
             gc.collect()
         # Collections leave frozen objects alone: the child shares their pages with this process.
         gc.freeze()
-        return start_child(trial.work, self._limits)
+        return start_child(work, limits)
 
     def _wait(self) -> None:
         """Wait until a question is committed, a child has written or ended, or something is due."""
         if self._woken and self._has_room():
             return
-        pipes = {running.child.pipe: running.child for running in self._running.values()}
+        pipes = {running.child.pipe: running.child for running in self._running.values()} | self._estimates.pipes()
         listening = connection.connection.fileno()
         seconds = _RENEW_SECONDS if pipes else _LOOK_SECONDS
         readable, _, _ = select.select([self._wake_reader, listening, *pipes], [], [], seconds)
@@ -226,8 +231,10 @@ class Studio:
     def _give_back(self) -> None:
         for running in self._running.values():
             running.child.end(Outcome(None, "Gone", "The studio ends."))
+        self._estimates.end()
         try:
             give_back(self.id)
+            self._estimates.give_back()
         except (DatabaseError, OSError) as error:
             _log.warning("Questions are taken up again when their leases end: %s", error)
         self._disconnect()

@@ -176,6 +176,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET shadow/": (ALL_SEEING, None),
     "GET shadow/differences/": (EVERYBODY, None),
     # Each has their own: another's is not there.
+    "GET studio/accuracy/": (EVERYBODY, None),
     "GET studio/questions/": (EVERYBODY, None),
     "POST studio/questions/": (TENANTS, QUESTION),
     "GET studio/questions/{question_id}/": ("", None),

@@ -12,6 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from accounts.models import Cluster, Role, RoleBinding
 from accounts.services.service_accounts import create_service_account
@@ -21,7 +22,7 @@ from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import LimitRange, Pod, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
-from studio.models import Question
+from studio.models import KeptEstimate, Question
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_cohort
 from tests.users import EPOCH
@@ -79,6 +80,7 @@ ENDPOINTS = (
     "reports/usage/?cluster=*",
     "reports/waits/",
     "reports/waits/?cluster=*",
+    "studio/accuracy/",
     "studio/questions/",
     "resource-flavors/",
     "resource-quotas/",
@@ -168,6 +170,18 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         create_token(alice, f"token-{index}")
         named = {"namespace": "team-a", "name": workload.name}
         Question.objects.create(cluster=cluster, user=alice, kind="remedies", namespace="team-a", inputs=named)
+        KeptEstimate.objects.create(
+            cluster=cluster,
+            workload_uid=workload.uid,
+            namespace="team-a",
+            workload_name=workload.name,
+            cluster_queue=f"queue-{index}",
+            tree="cohort root",
+            queued_at=EPOCH,
+            stage_seconds=0,
+            made_at=EPOCH,
+            started_at=timezone.now(),
+        )
         create_token(create_service_account(f"machine-{index}").user)
         RoleBinding.objects.create(cluster=cluster, name=f"binding-{index}", group="students", role=Role.VIEWER)
     Workload.objects.update(cluster_queue_name="queue-0")

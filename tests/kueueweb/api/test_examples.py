@@ -416,6 +416,7 @@ def studio(day: Day) -> None:
     bob, asked = day.user, {"kind": "remedies", "workload": {"namespace": NAMESPACE, "name": "sweep"}}
     question = day.call("post", "studio/questions/", asked, by=bob)
     answer_questions()
+    day.call("get", "studio/accuracy/", by=bob)
     day.call("get", "studio/questions/", by=bob)
     day.call("get", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
     day.call("delete", "studio/questions/{question_id}/", question_id=question["id"], by=bob)

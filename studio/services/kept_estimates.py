@@ -1,0 +1,168 @@
+"""The estimates of starts as rows: the newest of each waiting workload, and those that are kept to judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from accounts.models import Cluster
+from history.models import UsageRecord
+from queues.models import StartEstimate, Workload
+from scheduling.estimates.estimator import Estimator, stage_of
+from scheduling.estimates.likeness import like_levels
+from scheduling.estimates.run_times import RunHistory
+from scheduling.estimates.snapshot import EndedRun
+from studio.models import KeptEstimate
+
+MAX_RUNS: Final = 5_000
+"""The newest ended runs that are read when a studio begins."""
+_MAX_COMPARED: Final = 5_000
+_FINISHED: Final = "Finished"
+
+# The first quota that the workload got after the estimate, by the log of decisions.
+_JUDGE: Final = """
+    UPDATE studio_keptestimate AS kept SET started_at = found.started_at FROM (
+        SELECT kept.id, min(decision.decided_at) AS started_at
+        FROM studio_keptestimate AS kept JOIN scheduler_decision AS decision
+            ON decision.workload_uid = kept.workload_uid AND decision.action = 'Admit'
+            AND decision.decided_at >= kept.made_at
+        WHERE kept.cluster_id = %(cluster)s AND kept.started_at IS NULL AND kept.left_at IS NULL
+        GROUP BY kept.id
+    ) AS found WHERE kept.id = found.id
+"""
+_LEAVE: Final = """
+    UPDATE studio_keptestimate AS kept SET left_at = %(now)s
+    WHERE kept.cluster_id = %(cluster)s AND kept.started_at IS NULL AND kept.left_at IS NULL AND NOT EXISTS (
+        SELECT FROM queues_workload AS workload
+        WHERE workload.cluster_id = %(cluster)s AND workload.uid = kept.workload_uid
+            AND workload.namespace = kept.namespace AND workload.name = kept.workload_name
+            AND workload.active AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NULL
+    )
+"""
+
+
+_CLEAN: Final = """
+    DELETE FROM queues_startestimate AS estimate
+    WHERE NOT EXISTS (SELECT FROM queues_workload AS workload WHERE workload.id = estimate.workload_id)
+"""
+
+
+def judge_estimates(cluster: Cluster, now: datetime) -> None:
+    """Note the starts of workloads with kept estimates. A workload that left its queue without a start judges none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_JUDGE, {"cluster": cluster.pk})
+        cursor.execute(_LEAVE, {"cluster": cluster.pk, "now": now})
+
+
+def read_runs(cluster: Cluster, history: RunHistory, after: int) -> int:
+    """Add the ended runs that were recorded after the record with this key, and return the key of the newest one."""
+    records = UsageRecord.objects.filter(cluster=cluster, pk__gt=after, outcome=_FINISHED).order_by("-pk")
+    columns = ("pk", "workload_uid", "namespace", "local_queue", "cluster_queue", "workload_name", "held")
+    rows = [*records.values_list(*columns, "reserved_at", "ended_at")[:MAX_RUNS]]
+    maxima = _maxima(cluster, [row[1] for row in rows])
+    for _, uid, namespace, local_queue, cluster_queue, name, held, reserved_at, ended_at in reversed(rows):
+        levels = like_levels(namespace, local_queue, cluster_queue, name, _amounts(held))
+        history.add(EndedRun(levels, max(1.0, (ended_at - reserved_at).total_seconds()), maxima.get(uid)))
+    return int(rows[0][0]) if rows else after
+
+
+def _maxima(cluster: Cluster, uids: Sequence[Any]) -> dict[Any, int]:
+    found = Workload.objects.filter(cluster=cluster, status=_FINISHED, maximum_execution_seconds__isnull=False)
+    return dict(found.filter(uid__in=uids).values_list("uid", "maximum_execution_seconds")) if uids else {}
+
+
+def _amounts(held: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for amounts in held.values():
+        for resource, amount in amounts.items():
+            found[resource] = found.get(resource, 0) + int(amount)
+    return found
+
+
+def read_estimators(cluster: Cluster, history: RunHistory) -> dict[str, Estimator]:
+    """The estimators by tree, with the outcomes of the kept estimates."""
+    found: dict[str, Estimator] = {}
+    known = KeptEstimate.objects.filter(cluster=cluster, p50_seconds__isnull=False, left_at=None)
+    columns = ("workload_uid", "queued_at", "stage_seconds", "tree", "made_at", "p50_seconds", "features", "started_at")
+    started = known.filter(started_at__isnull=False).order_by("-started_at", "-pk").values_list(*columns)
+    waiting = known.filter(started_at=None).order_by("made_at", "pk").values_list(*columns)
+    for uid, queued_at, stage, tree, made_at, p50, features, started_at in [
+        *reversed(started[:_MAX_COMPARED]), *waiting,
+    ]:  # fmt: skip
+        estimator = found.setdefault(tree, Estimator(history))
+        correction, key = estimator.correction(stage), f"{uid} {queued_at.timestamp()}"
+        correction.remember(key, made_at.timestamp(), tuple(features), p50)
+        if started_at is not None:
+            correction.started(key, started_at.timestamp())
+    return found
+
+
+def store_estimates(cluster: Cluster, made_at: datetime, estimates: Iterable[Mapping[str, Any]]) -> None:
+    """Store the newest estimates of a cluster, and keep those of workloads that have reached another age of waiting."""
+    rows = {each["uid"]: each for each in estimates}
+    with transaction.atomic():
+        waiting = Workload.objects.filter(cluster=cluster, quota_reserved_at=None).exclude(status=_FINISHED)
+        ids = {str(uid): pk for pk, uid in waiting.filter(uid__in=rows).values_list("pk", "uid")}
+        StartEstimate.objects.bulk_create(
+            [_newest(ids[uid], made_at, rows[uid]) for uid in sorted(ids, key=ids.__getitem__)],
+            batch_size=1000,
+            update_conflicts=True,
+            unique_fields=["workload"],
+            update_fields=["made_at", "p10_at", "p50_at", "p90_at", "unknown", "compared"],
+        )
+        _clean(cluster, made_at)
+        _keep(cluster, made_at, {uid: rows[uid] for uid in ids})
+
+
+def _newest(pk: int, made_at: datetime, row: Mapping[str, Any]) -> StartEstimate:
+    at = {
+        f"{name}_at": None if row[name] is None else made_at + timedelta(seconds=row[name])
+        for name in ("p10", "p50", "p90")
+    }
+    return StartEstimate(workload_id=pk, made_at=made_at, unknown=row["unknown"] or "", compared=row["compared"], **at)
+
+
+def _clean(cluster: Cluster, made_at: datetime) -> None:
+    """Delete the estimates of this cluster that were not renewed, and those of deleted workloads."""
+    StartEstimate.objects.filter(workload__cluster=cluster, made_at__lt=made_at).delete()
+    with connection.cursor() as cursor:
+        cursor.execute(_CLEAN)
+
+
+def _keep(cluster: Cluster, made_at: datetime, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    now = made_at.timestamp()
+    opened = KeptEstimate.objects.filter(cluster=cluster, started_at=None, left_at=None, workload_uid__in=rows)
+    kept = {(str(uid), stage) for uid, stage in opened.values_list("workload_uid", "stage_seconds")}
+    new = []
+    for uid, row in rows.items():
+        stage = stage_of(now - row["queued_at"])
+        if (uid, stage) in kept:
+            continue
+        namespace, _, name = row["workload"].partition("/")
+        new.append(
+            KeptEstimate(
+                cluster=cluster, workload_uid=uid, namespace=namespace, workload_name=name,
+                cluster_queue=row["cluster_queue"], tree=row["tree"], stage_seconds=stage, made_at=made_at,
+                queued_at=datetime.fromtimestamp(row["queued_at"], UTC), p10_seconds=row["p10"], p50_seconds=row["p50"],
+                p90_seconds=row["p90"], unknown=row["unknown"] or "", features=row["features"],
+            )
+        )  # fmt: skip
+    KeptEstimate.objects.bulk_create(new, batch_size=1000, ignore_conflicts=True)
+
+
+def forget_estimates(before: datetime) -> None:
+    """Delete estimates that were made before then."""
+    KeptEstimate.objects.filter(made_at__lt=before).delete()
+
+
+def judged_seconds(cluster: Cluster, since: datetime) -> Iterable[tuple[Any, ...]]:
+    """The kept estimates whose workloads started since then: (ClusterQueue, stage, p10, p50, p90, waited), the newest
+    first."""
+    found = KeptEstimate.objects.filter(cluster=cluster, started_at__gte=since).order_by("-started_at", "-pk")
+    return found.values_list(
+        "cluster_queue", "stage_seconds", "p10_seconds", "p50_seconds", "p90_seconds", F("started_at") - F("made_at")
+    )
