@@ -113,7 +113,8 @@ def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
     @found.tool(annotations=_READS)
     async def explain_workload(namespace: str, name: str, ctx: Context) -> dict[str, Any]:
         """Why a workload waits or where it runs: state, rule, remedy, lacking quota and devices, who is ahead, victims,
-        expected start, conditions and devices. `name` is the workload's, or its job's."""
+        expected start (between p10_at and p90_at, probably p50_at), conditions and devices. `name` is the workload's,
+        or its job's."""
 
         def question(asked: _Asked) -> Any:
             workload = _workload(asked, namespace, name)

@@ -188,6 +188,12 @@ const clusterRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/records/cluster"), "ClusterRoute"),
 });
 
+const accuracyRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/accuracy",
+  component: lazyRouteComponent(() => import("@/routes/records/accuracy"), "AccuracyRoute"),
+});
+
 const whatIfRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/what-if",
@@ -271,6 +277,7 @@ const routeTree = rootRoute.addChildren([
     clusterRoute,
     cyclesRoute,
     whatIfRoute,
+    accuracyRoute,
     auditRoute,
     reportsRoute,
     notificationsRoute,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from accounts.api.fields import Text, TrueOrFalse
+from queues.api.expected_start import ExpectedStartSerializer
 from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadState, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
@@ -131,6 +132,9 @@ class WorkloadSerializer(Shape):
     evicted_at = serializers.DateTimeField(allow_null=True)
     finished_at = serializers.DateTimeField(allow_null=True)
     requeue_at = serializers.DateTimeField(allow_null=True)
+    expected_start = ExpectedStartSerializer(
+        allow_null=True, help_text="When it may start; null for one that holds quota or has finished."
+    )
     owner = OwnerSerializer(allow_null=True)
     variant_of = serializers.CharField(
         help_text="The name of the workload for which it pursues a flavor (concurrent admission); empty for a job."

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db.models import F, QuerySet
+from django.utils import timezone
 
+from queues.api.expected_start import EXPECTED_COLUMNS, take_expected_start
 from queues.api.label_selector import label_text
 from queues.manifests.kueue_keys import ALLOWED_FLAVORS
 from queues.manifests.translated_condition import translated_condition
@@ -44,6 +46,7 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, anno
         priority_class=F("priority_class_name"),
         job_kind=F("job__kind"),
         job_name=F("job__name"),
+        **EXPECTED_COLUMNS,
         **{f"{_ASKED}{place}": label_text("annotations", key) for place, key in enumerate(annotations)},
     )
 
@@ -57,7 +60,9 @@ def workloads_json(
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
     for pod_set in found.values(*_POD_SET_FIELDS, node_selector=F("template__spec__nodeSelector")):
         pod_sets[pod_set.pop("workload_id")].append(_pod_set_json(pod_set))
+    now = timezone.now()
     for row in rows:
+        row["expected_start"] = take_expected_start(row, now)
         kind, name = row.pop("job_kind"), row.pop("job_name")
         row["cluster"], row["variant_of"] = row.pop("cluster_name"), row.pop("parent_name")
         row["owner"] = {"kind": kind, "name": name} if kind else None

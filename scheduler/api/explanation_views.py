@@ -14,10 +14,9 @@ from rest_framework.response import Response
 from accounts.api.scope import ClusterView
 from accounts.models import Cluster
 from accounts.services.access import Access
+from queues.api.expected_start import EXPECTED_COLUMNS, ExpectedStartSerializer, take_expected_start
 from queues.models import Workload
-from queues.querysets import queue_time
 from queues.services.visibility import Reader, visibility_of
-from scheduler.api.expected_start import NoEstimate, expected_start
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, WaitState, WorkloadHolder
 
@@ -156,31 +155,12 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     )
 
 
-class ExpectedStartSerializer(serializers.Serializer[Any]):
-    """When a workload may start: an estimate, not a promise."""
-
-    at = serializers.DateTimeField(allow_null=True, help_text="Null without an estimate; `reason` says why.")
-    seconds = serializers.IntegerField(allow_null=True, help_text="Seconds from now.")
-    reason = serializers.ChoiceField(
-        choices=[reason.value for reason in NoEstimate], allow_blank=True, help_text="Why there is no estimate."
-    )
-    basis = serializers.CharField(help_text="The basis of the estimate, or why there is none, in a sentence.")
-    window_seconds = serializers.IntegerField(help_text="The period over which admissions were counted.")
-    admitted = serializers.IntegerField(
-        allow_null=True,
-        help_text="The number of workloads that its ClusterQueue admitted in that period; null: not counted.",
-    )
-    overtaken_by = serializers.IntegerField(
-        allow_null=True,
-        help_text="The number of workloads among `admitted` that were queued later than this one; null: not counted.",
-    )
-    ahead = serializers.IntegerField(help_text="The number of workloads ahead of it in its ClusterQueue.")
-
-
 class ExplainedWorkloadSerializer(ExplanationSerializer):
     """Why a workload waits, and when it may start."""
 
-    expected_start = ExpectedStartSerializer()
+    expected_start = ExpectedStartSerializer(
+        allow_null=True, help_text="Null for a workload that holds quota or has finished."
+    )
 
 
 class ExplanationView(ClusterView):
@@ -193,18 +173,18 @@ class ExplanationView(ClusterView):
         """Explain why the workload waits: the rule, each flavor and resource, nodes and devices, the workloads ahead,
         and the workloads that hold what it needs.
 
-        The explanation includes an estimated start if the recent admissions of its ClusterQueue allow one.
+        The explanation includes the newest estimate of its start.
         """
         self.require("view", "Workload", namespace)
         rows = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
-        queued_at = rows.values_list(queue_time(), flat=True).first()
-        if queued_at is None:
+        row = rows.values("status", "active", "quota_reserved_at", **EXPECTED_COLUMNS).first()
+        if row is None:
             raise self.missing("Workload", namespace, name)
         with kept_world(self.cluster, time.time()) as world:
             key = f"{namespace}/{name}"
             found = FINISHED if world.workload(key) is None else world.explain(key)
-        expected = expected_start(self.cluster, found, queued_at, timezone.now())
-        return Response(explanation_json(found, self.access, self.cluster) | {"expected_start": asdict(expected)})
+        expected = take_expected_start(row, timezone.now())
+        return Response(explanation_json(found, self.access, self.cluster) | {"expected_start": expected})
 
 
 def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> dict[str, Any]:

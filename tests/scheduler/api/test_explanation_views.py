@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from io import StringIO
-from uuid import uuid4
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.models import Cluster
-from queues.models import ClusterQueue, Cohort, LocalQueue, Workload, WorkloadPriorityClass
+from queues.models import ClusterQueue, Cohort, LocalQueue, StartEstimate, Workload, WorkloadPriorityClass
 from scheduler.leader.engine import Engine
-from scheduler.models import Decision
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue, make_cohort, make_namespace, make_node, make_workload
 
@@ -94,10 +93,6 @@ def test_devices(cluster: Cluster, alice: SchemaClient) -> None:
     assert (body["state"], body["rule"]) == ("Waits", "Devices")
     nodes = body["flavors"][0]["nodes"]
     assert (nodes["nodes"], nodes["nearest_node"]) == (2, "n1")
-    Decision.objects.all().delete()
-    note_admissions(30, queue="main", waited_seconds=1.5)
-    expected = alice.get("/api/v1/workloads/team/w/explanation/").json()["expected_start"]
-    assert (expected["at"], expected["reason"], expected["overtaken_by"]) == (None, "NoPlace", 30)
     assert {(row["reason"], row["nodes"], row["devices"]) for row in nodes["refused"]} == {
         ("CardInsufficientMemory", 1, 2),
         ("NodeNotReady", 1, 0),
@@ -142,20 +137,6 @@ def test_the_command_tries_what_would_start_it(contended: Cluster) -> None:
     assert list(Workload.objects.order_by("pk").values("name", "status", "generation")) == before
 
 
-def note_admissions(count: int, queue: str = "queue-team-a", minutes_ago: float = 3, **detail: object) -> None:
-    """Workloads that the queue gave quota."""
-    at = timezone.now() - timedelta(minutes=minutes_ago)
-    first = Decision.objects.count()
-    Decision.objects.bulk_create(
-        Decision(
-            id=10_000 + first + number, decided_at=at, cluster_name="default", epoch=1, cycle=number, action="Admit",
-            namespace="team-a", workload_name=f"past-{number}", workload_uid=uuid4(), cluster_queue_name=queue,
-            reason="Admitted", detail=detail or {"waited_seconds": (at - START).total_seconds() + 60},
-        )
-        for number in range(count)
-    )  # fmt: skip
-
-
 def test_the_factors_of_a_multifactor_priority(contended: Cluster, alice: SchemaClient) -> None:
     weights = {"class": 1000, "resources": {"cpu": 800}}
     ClusterQueue.objects.filter(name="queue-team-a").update(priority_weights=weights)
@@ -182,77 +163,61 @@ def test_the_quota_that_a_queue_deserves_by_a_sharing_policy(contended: Cluster,
     assert "2 lacking (0 used, 2 deserved by the cohort's sharing policy)" in out.getvalue()
 
 
-def test_a_start_is_expected_at_the_pace_of_the_last_hour(contended: Cluster, alice: SchemaClient) -> None:
-    Decision.objects.all().delete()
-    note_admissions(12)
-    note_admissions(40, minutes_ago=61)  # too long ago
-    note_admissions(40, queue="queue-team-b")  # of another queue
-    note_admissions(40, pod_sets=[])  # a second look at what holds its quota already
-    asked = timezone.now()
-    expected = alice.get(ADDRESS).json()["expected_start"]
-    assert (expected["admitted"], expected["ahead"], expected["seconds"]) == (12, 1, 600)
-    assert (expected["reason"], expected["window_seconds"]) == ("", 3600)
-    assert expected["basis"] == "12 workloads were admitted from this ClusterQueue in the last hour; 1 is ahead."
-    assert 600 <= (datetime.fromisoformat(expected["at"]) - asked).total_seconds() < 660
-    first = alice.get(ADDRESS.replace("second", "first")).json()["expected_start"]
-    assert (first["seconds"], first["ahead"]) == (300, 0)
+def estimate(name: str, *, age_seconds: float = 20, **fields: Any) -> StartEstimate:
+    """A studio's estimate: from 5 to 20 minutes, probably 8."""
+    made_at = timezone.now() - timedelta(seconds=age_seconds)
+    at = {f"p{part}_at": made_at + timedelta(minutes=minutes) for part, minutes in ((10, 5), (50, 8), (90, 20))}
+    workload = Workload.objects.get(name=name)
+    return StartEstimate.objects.create(workload=workload, made_at=made_at, compared=40, **at | fields)
 
 
-def test_a_head_that_waits_longer_than_the_pace_may_wait_as_long_again(contended: Cluster, alice: SchemaClient) -> None:
-    Decision.objects.all().delete()
-    note_admissions(60, minutes_ago=42)
-    addresses = (ADDRESS.replace("second", "first"), ADDRESS)
-    first, second = (alice.get(address).json()["expected_start"] for address in addresses)
-    assert first["seconds"] == pytest.approx(42 * 60, abs=30)
-    assert second["seconds"] == pytest.approx(43 * 60, abs=30)
+def expected_of(client: SchemaClient, name: str = "second") -> Any:
+    """The estimate of a workload: the same in its explanation, its row of the list and its page."""
+    explained = client.get(ADDRESS.replace("second", name)).json()["expected_start"]
+    [row] = client.get(f"/api/v1/workloads/?namespace=team-a&search={name}").json()["results"]
+    assert row["expected_start"] == explained
+    assert client.get(f"/api/v1/workloads/team-a/{name}/").json()["expected_start"] == explained
+    return explained
 
 
-def test_no_start_is_expected_of_a_workload_that_later_ones_overtake(contended: Cluster, alice: SchemaClient) -> None:
-    Decision.objects.all().delete()
-    note_admissions(12)
-    note_admissions(3, minutes_ago=2, waited_seconds=1.5)
-    expected = alice.get(ADDRESS).json()["expected_start"]
-    assert (expected["at"], expected["reason"]) == (None, "Overtaken")
-    assert (expected["admitted"], expected["overtaken_by"]) == (15, 3)
+def test_a_start_is_expected_between_two_times(contended: Cluster, alice: SchemaClient) -> None:
+    made = estimate("second")
+    expected = expected_of(alice)
+    times = [datetime.fromisoformat(expected[name]) for name in ("p10_at", "p50_at", "p90_at", "made_at")]
+    assert times == [made.p10_at, made.p50_at, made.p90_at, made.made_at]
+    assert (expected["reason"], expected["message"], expected["compared"]) == ("", "", 40)
 
 
-def test_the_pace_of_a_young_queue_is_that_of_its_life(contended: Cluster, alice: SchemaClient) -> None:
-    Decision.objects.all().delete()
-    ClusterQueue.objects.filter(name="queue-team-a").update(created_at=timezone.now() - timedelta(minutes=10))
-    note_admissions(5, minutes_ago=2)
-    expected = alice.get(ADDRESS).json()["expected_start"]
-    assert 600 <= expected["window_seconds"] < 630
-    assert expected["seconds"] == pytest.approx(2 * expected["window_seconds"] / 5, abs=1)
-    assert "in the last 10 minutes" in expected["basis"]
-
-
-def test_no_start_is_expected_where_nothing_speaks_for_one(contended: Cluster, alice: SchemaClient) -> None:
-    def reason() -> tuple[str | None, str]:
-        expected = alice.get(ADDRESS).json()["expected_start"]
-        return expected["at"], expected["reason"]
-
-    Decision.objects.all().delete()
-    assert reason() == (None, "NothingAdmitted")
-    note_admissions(12)
-    Cluster.objects.update(mode="observe")
-    assert reason() == (None, "DecidedElsewhere")
-    Cluster.objects.update(mode="schedule")
+def test_without_an_estimate_the_reason_is_said(contended: Cluster, alice: SchemaClient) -> None:
+    assert expected_of(alice)["reason"] == "NotEstimated"
+    quantiles = dict.fromkeys(("p10_at", "p50_at", "p90_at"))
+    row = estimate("second", unknown="NoRunEnded", **quantiles)
+    expected = expected_of(alice)
+    assert (expected["p50_at"], expected["reason"]) == (None, "NoRunEnded")
+    assert expected["message"] == "Too few workloads have ended to know how long any runs."
     Workload.objects.filter(name="second").update(active=False)
-    assert reason() == (None, "NotQueued")
-    Workload.objects.filter(name="second").update(active=True)
-    ClusterQueue.objects.filter(name="queue-team-a").update(stop_policy="Hold")
-    assert reason() == (None, "NotQueued")
-    ClusterQueue.objects.filter(name="queue-team-a").update(stop_policy="None")
-    assert reason()[1] == ""
-    make_workload(contended, "huge", {"cpu": "9"}, namespace="team-a", queue_name="main")
-    huge = alice.get(ADDRESS.replace("second", "huge")).json()
-    assert (huge["state"], huge["expected_start"]["reason"]) == ("CannotStart", "CannotStart")
+    assert expected_of(alice)["reason"] == "NotQueued"
+    Cluster.objects.update(mode="observe")
+    assert expected_of(alice)["reason"] == "DecidedElsewhere"
+    row.delete()
 
 
-def test_what_runs_or_fits_waits_for_no_estimate(contended: Cluster, alice: SchemaClient) -> None:
-    running = alice.get("/api/v1/workloads/team-b/big/explanation/").json()["expected_start"]
-    assert (running["at"], running["reason"]) == (None, "HoldsQuota")
-    Workload.objects.filter(name="first").delete()
-    make_workload(contended, "small", {"cpu": "500m"}, namespace="team-a", queue_name="main", priority=5)
-    fits = alice.get(ADDRESS.replace("second", "small")).json()
-    assert (fits["state"], fits["expected_start"]["seconds"]) == ("FitsNow", 0)
+def test_an_estimate_is_shown_for_ten_minutes_after_the_studio_died(contended: Cluster, alice: SchemaClient) -> None:
+    row = estimate("second", age_seconds=590)
+    assert expected_of(alice)["p50_at"] is not None
+    StartEstimate.objects.filter(pk=row.pk).update(made_at=timezone.now() - timedelta(seconds=601))
+    expected = expected_of(alice)
+    assert (expected["p50_at"], expected["reason"]) == (None, "Outdated")
+    assert expected["made_at"] is not None
+
+
+def test_a_workload_that_holds_quota_expects_no_start(contended: Cluster, alice: SchemaClient) -> None:
+    estimate("big")
+    assert alice.get("/api/v1/workloads/team-b/big/explanation/").json()["expected_start"] is None
+    assert alice.get("/api/v1/workloads/team-b/big/").json()["expected_start"] is None
+
+
+def test_another_tenant_reads_no_estimate(contended: Cluster, charlie: SchemaClient) -> None:
+    estimate("second")
+    assert charlie.get(ADDRESS).status_code == 404
+    assert 'p50_at":"' not in charlie.get("/api/v1/workloads/").content.decode().replace(" ", "")

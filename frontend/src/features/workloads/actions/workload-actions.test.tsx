@@ -15,6 +15,7 @@ const WORKLOAD: Workload = {
   maximum_execution_seconds: null,
   submitted_by: "ada",
   requeue_at: null,
+  expected_start: null,
   namespace: "research",
   name: "train",
   queue_name: "main",

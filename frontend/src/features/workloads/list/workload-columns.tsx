@@ -5,10 +5,12 @@ import { BadgeDot } from "@/components/badge-dot";
 import { WorkloadLink } from "@/components/object-links";
 import { ageColumn, clusterQueueColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
+import { useNow } from "@/lib/clock";
 import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/list/columns";
 import type { WorkloadView } from "@/lib/url/workload-filters";
 import { shortReason } from "@/lib/words/pending-reason";
 import { stateLook } from "@/lib/words/workload-state";
+import { expectedShort, expectedWords } from "../waiting/expected-start";
 import { summarizeRequests } from "./requests";
 
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
@@ -57,6 +59,12 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     header: () => t`Why`,
     meta: { hideBelow: 760, below: 1, width: "12%", sort: "reason" },
     cell: ({ row: { original } }) => <Why workload={original} />,
+  },
+  {
+    id: "start",
+    header: () => t`Starts in`,
+    meta: { hideBelow: 1100, width: "104px" },
+    cell: ({ row: { original } }) => <ExpectedStart workload={original} />,
   },
   ageColumn((workload) => workload.created_at, { hideBelow: 560, below: 3, align: "right", sort: "id" }),
 ];
@@ -137,4 +145,12 @@ function Why({ workload }: { workload: Workload }) {
   if (reason === state && message === "") return null;
   const words = state === "Failed" && message !== "" ? message : shortReason(reason);
   return <span title={message || undefined}>{words}</span>;
+}
+
+/** The interval; its hint says it as a sentence, or why it is unknown. */
+function ExpectedStart({ workload: { expected_start } }: { workload: Workload }) {
+  const now = useNow();
+  return (
+    <span title={expectedWords(expected_start, now) || undefined}>{expectedShort(expected_start, now)}</span>
+  );
 }

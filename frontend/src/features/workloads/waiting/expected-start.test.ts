@@ -1,57 +1,54 @@
-import { expect, it } from "vitest";
-import type { ExplainedWorkload } from "@/api/types";
-import { expectedWords, overtakenWords } from "./expected-start";
+import { describe, expect, it } from "vitest";
+import { expectedShort, expectedWords } from "./expected-start";
 
-type Expected = ExplainedWorkload["expected_start"];
+const NOW = Date.parse("2026-01-05T09:00:00Z");
+const at = (seconds: number) => new Date(NOW + seconds * 1000).toISOString();
 
-const expected = (change: Partial<Expected>) => ({
-  expected_start: {
-    at: "2026-01-01T00:12:00Z",
-    seconds: 720,
-    reason: "",
-    basis: "",
-    window_seconds: 3600,
-    admitted: 30,
-    overtaken_by: 0,
-    ahead: 5,
-    ...change,
-  } satisfies Expected,
-});
+function known(low: number, middle: number, high: number, age = 10) {
+  return {
+    p10_at: at(low),
+    p50_at: at(middle),
+    p90_at: at(high),
+    made_at: at(-age),
+    reason: "" as const,
+    message: "",
+    compared: 50,
+  };
+}
 
-const words = (change: Partial<Expected>) => expectedWords(expected(change));
+function unknown(reason: "NoRunEnded" | "Outdated" | "NotEstimated") {
+  return { p10_at: null, p50_at: null, p90_at: null, made_at: null, reason, message: "", compared: 0 };
+}
 
-it("is an estimate with its basis", () => {
-  expect(words({})).toBe(
-    "Estimated start: about 12 min, at the rate of the last hour (30 workloads admitted from its ClusterQueue, where it is number 6).",
-  );
-  expect(words({ seconds: 3 * 3600 })).toContain("about 3 h");
-  expect(words({ seconds: 80 * 3600 })).toContain("about 3 days");
-  expect(words({ seconds: 10, window_seconds: 600 })).toContain(
-    "about 1 min, at the rate of the last 10 minutes",
-  );
-});
+describe("when a workload may start", () => {
+  it("is an interval with its middle", () => {
+    expect(expectedWords(known(300, 480, 1200), NOW)).toBe(
+      "Expected to start in between 5 and 20 min, probably in 8 min.",
+    );
+    expect(expectedWords(known(1800, 7200, 36_000), NOW)).toBe(
+      "Expected to start in between 0.5 and 10 h, probably in 2 h.",
+    );
+  });
 
-it("says why there is none", () => {
-  const none = { at: null, seconds: null };
-  expect(words({ ...none, reason: "NothingAdmitted" })).toContain("admitted no workload lately");
-  expect(words({ ...none, reason: "DecidedElsewhere" })).toContain("another scheduler decides");
-  expect(words({ ...none, reason: "HoldsQuota" })).toBe("");
-});
+  it("has no lower end where it may start at once", () => {
+    expect(expectedWords(known(5, 40, 600), NOW)).toBe("Expected to start within 10 min, probably in 1 min.");
+    expect(expectedWords(known(1, 5, 30), NOW)).toBe("Expected to start within a minute.");
+    expect(expectedShort(known(5, 40, 600), NOW)).toBe("< 10 min");
+  });
 
-it("gives no estimate to a workload that has no place, or that others overtake", () => {
-  const none = { at: null, seconds: null, overtaken_by: 37 };
-  expect(words({ ...none, reason: "NoPlace" })).toContain("room on nodes");
-  expect(words({ ...none, reason: "Overtaken" })).toContain("overtake it");
-  expect(overtakenWords(expected({ ...none, reason: "NoPlace" }))).toBe(
-    "37 workloads that were queued later overtook it in the last hour",
-  );
-  expect(overtakenWords(expected({ ...none, overtaken_by: 1, window_seconds: 600 }))).toBe(
-    "1 workload that was queued later has overtaken it",
-  );
-  expect(overtakenWords(expected({}))).toBe("");
-  expect(overtakenWords(expected({ overtaken_by: null }))).toBe("");
-});
+  it("says how old it is when no studio has renewed it", () => {
+    expect(expectedWords(known(300, 480, 1200, 300), NOW)).toContain("Estimated 5m ago.");
+    expect(expectedWords(known(300, 480, 1200, 60), NOW)).not.toContain("ago");
+  });
 
-it("names no pace for what fits now", () => {
-  expect(words({ seconds: 0, admitted: null, ahead: 0 })).toContain("one of the next cycles");
+  it("says why it is unknown", () => {
+    expect(expectedWords(unknown("NoRunEnded"), NOW)).toContain("too few workloads have ended");
+    expect(expectedWords(unknown("Outdated"), NOW)).toContain("no studio renews it");
+    expect(expectedWords(unknown("NotEstimated"), NOW)).toBe("Start not estimated yet.");
+    expect(expectedShort(unknown("NoRunEnded"), NOW)).toBe("–");
+  });
+
+  it("is nothing for a workload that does not wait", () => {
+    expect(expectedWords(null, NOW)).toBe("");
+  });
 });

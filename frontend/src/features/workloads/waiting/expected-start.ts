@@ -1,67 +1,97 @@
-/** When a waiting workload may start: an estimate, and said to be one. */
-import { plural, t } from "@lingui/core/macro";
-import type { ExplainedWorkload } from "@/api/types";
+/** When a waiting workload may start: an interval in words, or why it is unknown. */
+import { t } from "@lingui/core/macro";
+import type { Workload } from "@/api/types";
+import { formatAge } from "@/lib/time";
 
+type ExpectedStart = NonNullable<Workload["expected_start"]>;
+
+const MINUTE = 60;
 const HOUR = 3600;
-const MANY_HOURS = 48;
+const DAY = 86_400;
+/** Estimates are renewed each minute: an older one says how old it is. */
+const OLD_SECONDS = 180;
 
-/** Roughly: nobody can know it to the second. */
-function roughly(seconds: number): string {
-  const minutes = Math.max(1, Math.round(seconds / 60));
-  if (minutes < 100) return t`about ${minutes} min`;
-  const hours = Math.round(seconds / HOUR);
-  if (hours <= MANY_HOURS) return t`about ${hours} h`;
-  return t`about ${Math.round(hours / 24)} days`;
+type Unit = "min" | "h" | "d";
+
+/** The unit of a whole sentence is that of its longest time, so that its numbers can be compared. */
+function unitOf(seconds: number): Unit {
+  if (seconds < 100 * MINUTE) return "min";
+  return seconds < 48 * HOUR ? "h" : "d";
 }
 
-function window(seconds: number): string {
-  if (seconds >= HOUR) return t`at the rate of the last hour`;
-  const minutes = Math.max(1, Math.round(seconds / 60));
-  return plural(minutes, {
-    one: "at the rate of the last minute",
-    other: "at the rate of the last # minutes",
-  });
+/** With one decimal where the number is small: "1.5 h" says more than "2 h". */
+function inUnit(seconds: number, unit: Unit): number {
+  const length = { min: MINUTE, h: HOUR, d: DAY }[unit];
+  const amount = seconds / length;
+  return unit === "min" || amount >= 10 ? Math.round(amount) : Math.round(amount * 10) / 10;
 }
 
-/** How many that were queued later its ClusterQueue admitted meanwhile; empty where none was, or none was counted. */
-export function overtakenWords({
-  expected_start: { overtaken_by: others, window_seconds: over },
-}: Pick<ExplainedWorkload, "expected_start">): string {
-  if (others === null || others === 0) return "";
-  if (over >= HOUR) {
-    return plural(others, {
-      one: "# workload that was queued later overtook it in the last hour",
-      other: "# workloads that were queued later overtook it in the last hour",
-    });
-  }
-  return plural(others, {
-    one: "# workload that was queued later has overtaken it",
-    other: "# workloads that were queued later have overtaken it",
-  });
+function withUnit(amount: number, unit: Unit): string {
+  if (unit === "min") return t`${amount} min`;
+  return unit === "h" ? t`${amount} h` : t`${amount} days`;
 }
 
-/** A sentence; empty where the page says the same already. */
-export function expectedWords({
-  expected_start: expected,
-}: Pick<ExplainedWorkload, "expected_start">): string {
-  const { seconds, reason, admitted, ahead, window_seconds: over } = expected;
-  if (seconds !== null) {
-    if (admitted === null) return t`It is expected to start in one of the next cycles.`;
-    const position = ahead + 1;
-    return t`Estimated start: ${roughly(seconds)}, ${window(over)} (${admitted} workloads admitted from its ClusterQueue, where it is number ${position}).`;
-  }
+interface Quantiles {
+  low: number;
+  middle: number;
+  high: number;
+}
+
+/** Seconds from now; null where they are unknown. */
+function quantiles({ p10_at, p50_at, p90_at }: ExpectedStart, now: number): Quantiles | null {
+  if (p10_at === null || p50_at === null || p90_at === null) return null;
+  const [low = 0, middle = 0, high = 0] = [p10_at, p50_at, p90_at].map((at) =>
+    Math.max(0, (Date.parse(at) - now) / 1000),
+  );
+  return { low, middle, high };
+}
+
+function intervalWords({ low, middle, high }: Quantiles): string {
+  if (high < MINUTE) return t`Expected to start within a minute.`;
+  const unit = unitOf(high);
+  const most = withUnit(Math.max(inUnit(high, unit), 1), unit);
+  const probably = middle < MINUTE ? t`1 min` : withUnit(inUnit(middle, unitOf(middle)), unitOf(middle));
+  const least = inUnit(low, unit);
+  if (least === 0) return t`Expected to start within ${most}, probably in ${probably}.`;
+  return t`Expected to start in between ${least} and ${most}, probably in ${probably}.`;
+}
+
+function reasonWords(reason: string): string {
   switch (reason) {
-    case "NothingAdmitted":
-      return t`No start can be estimated: its ClusterQueue admitted no workload lately.`;
     case "DecidedElsewhere":
-      return t`No start can be estimated: another scheduler decides in this cluster.`;
-    case "NoPlace":
-      return t`No start can be estimated: it waits for room on nodes.`;
-    case "Overtaken":
-      return t`No start can be estimated: workloads that were queued later overtake it.`;
+      return t`Start unknown: another scheduler decides in this cluster.`;
     case "NotQueued":
-      return t`No start can be estimated: its queue does not admit workloads.`;
+      return t`Start unknown: it is on hold.`;
+    case "NoRunEnded":
+      return t`Start unknown: too few workloads have ended here to know how long they run.`;
+    case "NoStartForeseen":
+      return t`Start unknown: it does not start when the running workloads end.`;
+    case "BeyondReach":
+      return t`Start unknown: it is too far ahead to be estimated.`;
+    case "Outdated":
+      return t`Start unknown: the last estimate is too old, as no studio renews it.`;
     default:
-      return "";
+      return t`Start not estimated yet.`;
   }
+}
+
+/** A sentence or two; empty for a workload that does not wait. */
+export function expectedWords(expected: ExpectedStart | null, now: number): string {
+  if (expected === null) return "";
+  const found = quantiles(expected, now);
+  if (found === null) return reasonWords(expected.reason);
+  const age = expected.made_at === null ? 0 : (now - Date.parse(expected.made_at)) / 1000;
+  const words = intervalWords(found);
+  if (age < OLD_SECONDS) return words;
+  return `${words} ${t`Estimated ${formatAge(age)} ago.`}`;
+}
+
+/** For a cell of a table: the interval alone; a dash where it is unknown. */
+export function expectedShort(expected: ExpectedStart | null, now: number): string {
+  const found = expected === null ? null : quantiles(expected, now);
+  if (found === null) return expected === null ? "" : "–";
+  const unit = unitOf(found.high);
+  const least = inUnit(found.low, unit);
+  const most = withUnit(Math.max(inUnit(found.high, unit), 1), unit);
+  return least === 0 ? `< ${most}` : `${least}–${most}`;
 }

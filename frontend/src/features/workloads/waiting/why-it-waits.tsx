@@ -1,7 +1,8 @@
 /** The state in one sentence, and for one that waits the reasons in tables: what its owner wants to know first. */
 import { t } from "@lingui/core/macro";
-import { Box, Code, Stack, Text } from "@mantine/core";
+import { Anchor, Box, Code, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import type { ExplainedWorkload, WorkloadDetail } from "@/api/types";
@@ -11,7 +12,7 @@ import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
 import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
-import { expectedWords, overtakenWords } from "./expected-start";
+import { expectedWords } from "./expected-start";
 import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
 import { remedyWords } from "./remedy-words";
@@ -79,7 +80,7 @@ function Banner({
 }) {
   const now = useNow();
   const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.state];
-  const estimate = explanation === undefined ? "" : expectedWords(explanation);
+  const estimate = explanation === undefined ? "" : expectedWords(explanation.expected_start, now);
   return (
     <div className={classes.why} style={{ ["--accent" as string]: accent }}>
       <Icon name={icon} size={22} />
@@ -88,8 +89,8 @@ function Banner({
       </Text>
       <Facts workload={workload} explanation={explanation} now={now} />
       {estimate !== "" && (
-        <Text fz="sm" title={explanation?.expected_start.basis}>
-          {estimate}
+        <Text fz="sm" title={explanation?.expected_start?.message}>
+          {estimate} <AccuracyLink />
         </Text>
       )}
       {explanation !== undefined && explanation.remedy !== "" && (
@@ -106,6 +107,14 @@ function Banner({
   );
 }
 
+function AccuracyLink() {
+  return (
+    <Anchor renderRoot={(props) => <Link to="/accuracy" {...props} />} fz="xs">
+      {t`How true are estimates?`}
+    </Anchor>
+  );
+}
+
 function Facts({
   workload,
   explanation,
@@ -118,13 +127,11 @@ function Facts({
   const { requeue_at: requeueAt } = workload;
   const waited = workload.status === "Pending" ? secondsBetween(workload.queued_at, null, now) : null;
   const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
-  const overtaken = explanation === undefined ? "" : overtakenWords(explanation);
   const facts = [
     waited !== null && t`waiting for ${formatAge(waited)}`,
     explanation !== undefined &&
       explanation.position > 0 &&
       t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
-    overtaken !== "" && overtaken,
     retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (

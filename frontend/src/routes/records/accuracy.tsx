@@ -1,0 +1,5 @@
+import { AccuracyPage } from "@/features/studio/accuracy-page";
+
+export function AccuracyRoute() {
+  return <AccuracyPage />;
+}
