@@ -1982,6 +1982,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/studio/accuracy/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return the accuracy of the estimates of starts: by the age of waiting, and by ClusterQueue
+         * @description Return the accuracy of the estimates of starts: by the age of waiting, and by ClusterQueue.
+         *
+         *     Estimates at submission and after 5, 15 and 60 minutes of waiting are kept for 30 days, and judged when the
+         *     workload starts.
+         */
+        get: operations["studio_accuracy_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/studio/questions/": {
         parameters: {
             query?: never;
@@ -2364,7 +2387,7 @@ export interface paths {
          * Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it
          * @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
          *
-         *     With an estimate of when it starts, by the pace of its ClusterQueue in the last hour, where that pace can tell.
+         *     With the newest estimate of when it starts, or the reason why it is unknown.
          */
         get: operations["workloads_explanation_retrieve"];
         put?: never;
@@ -3574,6 +3597,21 @@ export interface components {
             /** @description For device logins: `authorization_pending`, `slow_down` ... (RFC 8628). */
             error?: string;
         };
+        /** @description The accuracy of the estimates of starts, in the ClusterQueues that you may see. */
+        EstimateAccuracy: {
+            /**
+             * Format: date-time
+             * @description Workloads count that started since then.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When a studio last renewed the estimates.
+             */
+            renewed_at: string | null;
+            stages: components["schemas"]["StageAccuracy"][];
+            cluster_queues: components["schemas"]["QueueAccuracy"][];
+        };
         /**
          * @description * `WorkloadStarted` - WorkloadStarted
          *     * `WorkloadPreempted` - WorkloadPreempted
@@ -3611,49 +3649,56 @@ export interface components {
             /** @description The first of them that the user may see. */
             workloads: components["schemas"]["Eviction"][];
         };
-        /** @description When a workload may start: an estimate, not a promise. */
+        /** @description When a waiting workload may start: an interval, not a promise. */
         ExpectedStart: {
             /**
              * Format: date-time
-             * @description Null without an estimate; `reason` says why.
+             * @description One of ten such workloads starts earlier. Null without an estimate.
              */
-            at: string | null;
-            /** @description Seconds from now. */
-            seconds: number | null;
+            p10_at: string | null;
+            /**
+             * Format: date-time
+             * @description The most probable time.
+             */
+            p50_at: string | null;
+            /**
+             * Format: date-time
+             * @description One of ten such workloads starts later.
+             */
+            p90_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was estimated.
+             */
+            made_at: string | null;
             /**
              * @description Why there is no estimate.
              *
-             *     * `HoldsQuota` - HoldsQuota
              *     * `NotQueued` - NotQueued
-             *     * `CannotStart` - CannotStart
              *     * `DecidedElsewhere` - DecidedElsewhere
-             *     * `NothingAdmitted` - NothingAdmitted
-             *     * `NoPlace` - NoPlace
-             *     * `Overtaken` - Overtaken
+             *     * `NotEstimated` - NotEstimated
+             *     * `Outdated` - Outdated
+             *     * `NoRunEnded` - NoRunEnded
+             *     * `NoStartForeseen` - NoStartForeseen
+             *     * `BeyondReach` - BeyondReach
              */
             reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
-            /** @description The basis of the estimate, or why there is none, in a sentence. */
-            basis: string;
-            /** @description The period over which admissions were counted. */
-            window_seconds: number;
-            /** @description The number of workloads that its ClusterQueue admitted in that period; null: not counted. */
-            admitted: number | null;
-            /** @description The number of workloads among `admitted` that were queued later than this one; null: not counted. */
-            overtaken_by: number | null;
-            /** @description The number of workloads ahead of it in its ClusterQueue. */
-            ahead: number;
+            /** @description The reason as a sentence. */
+            message: string;
+            /** @description Past estimates whose outcomes corrected the interval; 0: it is wide, as none are known. */
+            compared: number;
         };
         /**
-         * @description * `HoldsQuota` - HoldsQuota
-         *     * `NotQueued` - NotQueued
-         *     * `CannotStart` - CannotStart
+         * @description * `NotQueued` - NotQueued
          *     * `DecidedElsewhere` - DecidedElsewhere
-         *     * `NothingAdmitted` - NothingAdmitted
-         *     * `NoPlace` - NoPlace
-         *     * `Overtaken` - Overtaken
+         *     * `NotEstimated` - NotEstimated
+         *     * `Outdated` - Outdated
+         *     * `NoRunEnded` - NoRunEnded
+         *     * `NoStartForeseen` - NoStartForeseen
+         *     * `BeyondReach` - BeyondReach
          * @enum {string}
          */
-        ExpectedStartReasonEnum: "HoldsQuota" | "NotQueued" | "CannotStart" | "DecidedElsewhere" | "NothingAdmitted" | "NoPlace" | "Overtaken";
+        ExpectedStartReasonEnum: "NotQueued" | "DecidedElsewhere" | "NotEstimated" | "Outdated" | "NoRunEnded" | "NoStartForeseen" | "BeyondReach";
         /** @description Why a workload waits, when it may start, and, where asked for, what would start it. */
         ExplainedWorkload: {
             state: components["schemas"]["WaitStateEnum"];
@@ -3697,7 +3742,8 @@ export interface components {
             victims: components["schemas"]["Victim"][];
             /** @description Null unless a multifactor priority orders the workload. */
             factors: components["schemas"]["PriorityFactors"] | null;
-            expected_start: components["schemas"]["ExpectedStart"];
+            /** @description Null for a workload that holds quota or has finished. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
             /** @description The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue. */
             question: components["schemas"]["QuestionSummary"] | null;
             /** @description Null unless `question.state` is Answered. */
@@ -6173,6 +6219,35 @@ export interface components {
             namespace: string;
             name: string;
         };
+        /** @description The accuracy in one ClusterQueue, at submission. */
+        QueueAccuracy: {
+            count: number;
+            /** @description Among `count`: no start could be estimated. None of them is covered. */
+            unknown: number;
+            /**
+             * Format: double
+             * @description The share of starts between p10 and p90; 0.8 where estimates are true.
+             */
+            coverage: number | null;
+            /** @description The same in each fifth of the known ones, the shortest first. */
+            coverage_by_fifth: number[];
+            /**
+             * Format: double
+             * @description The median of the absolute difference between p50 and the start.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Format: double
+             * @description The median of p50 minus the start; negative: workloads start later than estimated.
+             */
+            bias_seconds: number | null;
+            /**
+             * Format: double
+             * @description The mean of p90 - p10.
+             */
+            mean_width_seconds: number | null;
+            cluster_queue: string;
+        };
         /** @description A cell of a ClusterQueue, and the part of `used` that admitted workloads hold. */
         QueueCell: {
             flavor: string;
@@ -6925,6 +7000,36 @@ export interface components {
             /** @description Only for a device in MIG mode. */
             mig?: components["schemas"]["MigInstance"][];
         };
+        /** @description The accuracy of estimates that were made when their workloads had waited for so long. */
+        StageAccuracy: {
+            count: number;
+            /** @description Among `count`: no start could be estimated. None of them is covered. */
+            unknown: number;
+            /**
+             * Format: double
+             * @description The share of starts between p10 and p90; 0.8 where estimates are true.
+             */
+            coverage: number | null;
+            /** @description The same in each fifth of the known ones, the shortest first. */
+            coverage_by_fifth: number[];
+            /**
+             * Format: double
+             * @description The median of the absolute difference between p50 and the start.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Format: double
+             * @description The median of p50 minus the start; negative: workloads start later than estimated.
+             */
+            bias_seconds: number | null;
+            /**
+             * Format: double
+             * @description The mean of p90 - p10.
+             */
+            mean_width_seconds: number | null;
+            /** @description 0: at submission. */
+            stage_seconds: number;
+        };
         /**
          * @description * `None` - None
          *     * `Hold` - Hold
@@ -7325,6 +7430,8 @@ export interface components {
             finished_at: string | null;
             /** Format: date-time */
             requeue_at: string | null;
+            /** @description When it may start; null for one that holds quota or has finished. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
             owner: components["schemas"]["Owner"] | null;
             /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
             variant_of: string;
@@ -7399,6 +7506,8 @@ export interface components {
             finished_at: string | null;
             /** Format: date-time */
             requeue_at: string | null;
+            /** @description When it may start; null for one that holds quota or has finished. */
+            expected_start: components["schemas"]["ExpectedStart"] | null;
             owner: components["schemas"]["Owner"] | null;
             /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
             variant_of: string;
@@ -19328,6 +19437,36 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedShadowDifferenceList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_accuracy_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Of the last hours, at most 720. */
+                hours?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateAccuracy"];
                 };
             };
             400: components["responses"]["Error400"];
