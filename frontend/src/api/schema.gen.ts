@@ -8469,14 +8469,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
+                     *           "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:08.612053Z",
+                     *           "created_at": "2026-11-27T21:38:29.263741Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8521,12 +8521,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
+                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.612053Z",
+                     *       "created_at": "2026-11-27T21:38:29.263741Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8582,12 +8582,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
+                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.612053Z",
+                     *       "created_at": "2026-11-27T21:38:29.263741Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8652,15 +8652,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
+                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:30:08.612053Z",
-                     *       "deletion_requested_at": "2026-11-27T18:30:15.758202Z",
+                     *       "created_at": "2026-11-27T21:38:29.263741Z",
+                     *       "deletion_requested_at": "2026-11-27T21:40:08.261277Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8729,14 +8729,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ecfc4ad-b92c-448b-a4f1-91cf2cce4e73",
+                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:08.612053Z",
+                     *       "created_at": "2026-11-27T21:38:29.263741Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8810,8 +8810,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 104,
-                     *           "at": "2026-11-27T18:30:14.591526Z",
+                     *           "id": 354,
+                     *           "at": "2026-11-27T21:39:56.944670Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8830,13 +8830,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T18:30:14.585982+00:00"
+                     *             "deletion_requested_at": "2026-11-27T21:39:56.819586+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzRd"
+                     *       "next": "WzI1NF0"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -8931,9 +8931,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "RDPK-BPSZ",
+                     *       "user_code": "QCBV-LCJM",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=RDPK-BPSZ",
+                     *       "verification_uri_complete": "http://testserver/device?code=QCBV-LCJM",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8971,7 +8971,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "RDPK-BPSZ",
+                     *       "user_code": "QCBV-LCJM",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -9056,10 +9056,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "f5ff1b9d-a3bb-4a9f-b749-55d1be247d83",
+                     *       "id": "c729e5cc-82c4-4b89-868e-1a45b76e448f",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:30:10.175564Z",
+                     *       "expires_at": "2027-02-25T21:38:43.289730Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9210,10 +9210,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "eb4f276e-275c-4b84-a3d2-533c2f84ca60",
+                     *       "id": "d253e4bd-f3f2-4831-bcb6-40cdf8f5faa0",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-27T18:30:09.853796Z",
+                     *       "expires_at": "2026-12-27T21:38:39.913963Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9313,10 +9313,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "7e251996-42fd-43e7-b778-68109a41907d",
+                     *       "id": "438b13f4-c6f6-4be6-a439-16aa09c03bf0",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:30:09.966170Z",
+                     *       "expires_at": "2027-02-25T21:38:41.338451Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9436,7 +9436,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 1.005201
+                     *             "lag_seconds": 22.363572
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9495,12 +9495,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *           "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T18:30:08.679440Z",
+                     *           "created_at": "2026-11-27T21:38:29.641894Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9585,7 +9585,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T18:30:12.114181Z"
+                     *               "last_transition_time": "2026-11-27T21:39:11.267492Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9675,12 +9675,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:30:08.679440Z",
+                     *       "created_at": "2026-11-27T21:38:29.641894Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9765,7 +9765,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
+                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9913,12 +9913,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:30:08.679440Z",
+                     *       "created_at": "2026-11-27T21:38:29.641894Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10000,59 +10000,14 @@ export interface operations {
                      *       "conditions": [
                      *         {
                      *           "type": "Active",
-                     *           "status": "True",
-                     *           "reason": "Ready",
-                     *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:30:08.701838Z"
+                     *           "status": "False",
+                     *           "reason": "Pending",
+                     *           "message": "The scheduler has not evaluated it yet",
+                     *           "last_transition_time": "2026-11-27T21:38:29.776273Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
-                     *       "usage": [
-                     *         {
-                     *           "flavor": "a100",
-                     *           "resource": "cpu",
-                     *           "nominal": 256000,
-                     *           "deserved": null,
-                     *           "borrowing_limit": null,
-                     *           "lending_limit": null,
-                     *           "used": 0,
-                     *           "borrowed": 0,
-                     *           "admitted": 0
-                     *         },
-                     *         {
-                     *           "flavor": "a100",
-                     *           "resource": "memory",
-                     *           "nominal": 1099511627776,
-                     *           "deserved": null,
-                     *           "borrowing_limit": null,
-                     *           "lending_limit": null,
-                     *           "used": 0,
-                     *           "borrowed": 0,
-                     *           "admitted": 0
-                     *         },
-                     *         {
-                     *           "flavor": "a100",
-                     *           "resource": "nvidia.com/gpu",
-                     *           "nominal": 16,
-                     *           "deserved": null,
-                     *           "borrowing_limit": 8,
-                     *           "lending_limit": null,
-                     *           "used": 0,
-                     *           "borrowed": 0,
-                     *           "admitted": 0
-                     *         },
-                     *         {
-                     *           "flavor": "a100",
-                     *           "resource": "nvidia.com/gpumem",
-                     *           "nominal": 1310720,
-                     *           "deserved": null,
-                     *           "borrowing_limit": null,
-                     *           "lending_limit": null,
-                     *           "used": 0,
-                     *           "borrowed": 0,
-                     *           "admitted": 0
-                     *         }
-                     *       ]
+                     *       "usage": []
                      *     }
                      */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
@@ -10113,13 +10068,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T18:30:08.679440Z",
-                     *       "deletion_requested_at": "2026-11-27T18:30:15.622397Z",
+                     *       "created_at": "2026-11-27T21:38:29.641894Z",
+                     *       "deletion_requested_at": "2026-11-27T21:40:06.518992Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10203,7 +10158,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
+                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10316,12 +10271,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:30:08.679440Z",
+                     *       "created_at": "2026-11-27T21:38:29.641894Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10406,7 +10361,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T18:30:12.114181Z"
+                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10655,7 +10610,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T18:30:05.940353Z"
+                     *           "created_at": "2026-11-27T21:38:23.236699Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10705,7 +10660,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T18:30:05.940353Z"
+                     *       "created_at": "2026-11-27T21:38:23.236699Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10766,7 +10721,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T18:30:05.940353Z"
+                     *       "created_at": "2026-11-27T21:38:23.236699Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10813,12 +10768,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
+                     *           "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T18:30:08.522008Z",
+                     *           "created_at": "2026-11-27T21:38:28.598669Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10907,12 +10862,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
+                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T18:30:08.522008Z",
+                     *       "created_at": "2026-11-27T21:38:28.598669Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11046,12 +11001,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
+                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:30:08.522008Z",
+                     *       "created_at": "2026-11-27T21:38:28.598669Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11218,12 +11173,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c96f117c-f285-46cf-8ff1-6d9901b6311c",
+                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T18:30:08.522008Z",
+                     *       "created_at": "2026-11-27T21:38:28.598669Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11454,7 +11409,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T18:30:13.703979Z",
+                     *       "time": "2026-11-27T21:39:56.682923Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11604,16 +11559,16 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 8,
-                     *           "decided_at": "2026-11-27T18:30:14.539688Z",
+                     *           "id": 20,
+                     *           "decided_at": "2026-11-27T21:39:55.906156Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
+                     *           "workload_uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
                      *           "reason": "QuotaReserved",
-                     *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
+                     *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 1s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
                      *             "devices": [
                      *               [
@@ -11647,7 +11602,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.037
+                     *             "waited_seconds": 0.602
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11701,7 +11656,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-97082",
+                     *           "workload": "ai-research/job-train-17830",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11712,7 +11667,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T18:30:13.668675Z",
+                     *           "created_at": "2026-11-27T21:39:35.255000Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -12035,21 +11990,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T18:30:06.004668Z",
-                     *         "renewed_at": "2026-11-27T18:30:13.703979Z"
+                     *         "acquired_at": "2026-11-27T21:38:24.007910Z",
+                     *         "renewed_at": "2026-11-27T21:39:56.682923Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0021401264966698363,
-                     *         "p90_seconds": 0.0028204059999552555,
-                     *         "longest_seconds": 0.002865911003027577,
+                     *         "p50_seconds": 0.03928660050223698,
+                     *         "p90_seconds": 0.06600194899874623,
+                     *         "longest_seconds": 0.0701220219998504,
                      *         "last": {
-                     *           "id": 6,
+                     *           "id": 18,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T18:30:14.539688Z",
-                     *           "duration_seconds": 0.0016522450023330748,
+                     *           "started_at": "2026-11-27T21:39:55.906156Z",
+                     *           "duration_seconds": 0.01992173799953889,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -12059,11 +12014,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T18:30:14.589850Z"
+                     *         "oldest_at": "2026-11-27T21:39:56.936581Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T18:30:13.668675Z",
+                     *         "oldest_at": "2026-11-27T21:39:35.255000Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12321,251 +12276,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T17:30:15Z",
-                     *       "until": "2026-11-27T18:30:30Z",
+                     *       "since": "2026-11-27T20:40:00Z",
+                     *       "until": "2026-11-27T21:40:15Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795800615,
-                     *         1795800630,
-                     *         1795800645,
-                     *         1795800660,
-                     *         1795800675,
-                     *         1795800690,
-                     *         1795800705,
-                     *         1795800720,
-                     *         1795800735,
-                     *         1795800750,
-                     *         1795800765,
-                     *         1795800780,
-                     *         1795800795,
-                     *         1795800810,
-                     *         1795800825,
-                     *         1795800840,
-                     *         1795800855,
-                     *         1795800870,
-                     *         1795800885,
-                     *         1795800900,
-                     *         1795800915,
-                     *         1795800930,
-                     *         1795800945,
-                     *         1795800960,
-                     *         1795800975,
-                     *         1795800990,
-                     *         1795801005,
-                     *         1795801020,
-                     *         1795801035,
-                     *         1795801050,
-                     *         1795801065,
-                     *         1795801080,
-                     *         1795801095,
-                     *         1795801110,
-                     *         1795801125,
-                     *         1795801140,
-                     *         1795801155,
-                     *         1795801170,
-                     *         1795801185,
-                     *         1795801200,
-                     *         1795801215,
-                     *         1795801230,
-                     *         1795801245,
-                     *         1795801260,
-                     *         1795801275,
-                     *         1795801290,
-                     *         1795801305,
-                     *         1795801320,
-                     *         1795801335,
-                     *         1795801350,
-                     *         1795801365,
-                     *         1795801380,
-                     *         1795801395,
-                     *         1795801410,
-                     *         1795801425,
-                     *         1795801440,
-                     *         1795801455,
-                     *         1795801470,
-                     *         1795801485,
-                     *         1795801500,
-                     *         1795801515,
-                     *         1795801530,
-                     *         1795801545,
-                     *         1795801560,
-                     *         1795801575,
-                     *         1795801590,
-                     *         1795801605,
-                     *         1795801620,
-                     *         1795801635,
-                     *         1795801650,
-                     *         1795801665,
-                     *         1795801680,
-                     *         1795801695,
-                     *         1795801710,
-                     *         1795801725,
-                     *         1795801740,
-                     *         1795801755,
-                     *         1795801770,
-                     *         1795801785,
-                     *         1795801800,
-                     *         1795801815,
-                     *         1795801830,
-                     *         1795801845,
-                     *         1795801860,
-                     *         1795801875,
-                     *         1795801890,
-                     *         1795801905,
-                     *         1795801920,
-                     *         1795801935,
-                     *         1795801950,
-                     *         1795801965,
-                     *         1795801980,
-                     *         1795801995,
-                     *         1795802010,
-                     *         1795802025,
-                     *         1795802040,
-                     *         1795802055,
-                     *         1795802070,
-                     *         1795802085,
-                     *         1795802100,
-                     *         1795802115,
-                     *         1795802130,
-                     *         1795802145,
-                     *         1795802160,
-                     *         1795802175,
-                     *         1795802190,
-                     *         1795802205,
-                     *         1795802220,
-                     *         1795802235,
-                     *         1795802250,
-                     *         1795802265,
-                     *         1795802280,
-                     *         1795802295,
-                     *         1795802310,
-                     *         1795802325,
-                     *         1795802340,
-                     *         1795802355,
-                     *         1795802370,
-                     *         1795802385,
-                     *         1795802400,
-                     *         1795802415,
-                     *         1795802430,
-                     *         1795802445,
-                     *         1795802460,
-                     *         1795802475,
-                     *         1795802490,
-                     *         1795802505,
-                     *         1795802520,
-                     *         1795802535,
-                     *         1795802550,
-                     *         1795802565,
-                     *         1795802580,
-                     *         1795802595,
-                     *         1795802610,
-                     *         1795802625,
-                     *         1795802640,
-                     *         1795802655,
-                     *         1795802670,
-                     *         1795802685,
-                     *         1795802700,
-                     *         1795802715,
-                     *         1795802730,
-                     *         1795802745,
-                     *         1795802760,
-                     *         1795802775,
-                     *         1795802790,
-                     *         1795802805,
-                     *         1795802820,
-                     *         1795802835,
-                     *         1795802850,
-                     *         1795802865,
-                     *         1795802880,
-                     *         1795802895,
-                     *         1795802910,
-                     *         1795802925,
-                     *         1795802940,
-                     *         1795802955,
-                     *         1795802970,
-                     *         1795802985,
-                     *         1795803000,
-                     *         1795803015,
-                     *         1795803030,
-                     *         1795803045,
-                     *         1795803060,
-                     *         1795803075,
-                     *         1795803090,
-                     *         1795803105,
-                     *         1795803120,
-                     *         1795803135,
-                     *         1795803150,
-                     *         1795803165,
-                     *         1795803180,
-                     *         1795803195,
-                     *         1795803210,
-                     *         1795803225,
-                     *         1795803240,
-                     *         1795803255,
-                     *         1795803270,
-                     *         1795803285,
-                     *         1795803300,
-                     *         1795803315,
-                     *         1795803330,
-                     *         1795803345,
-                     *         1795803360,
-                     *         1795803375,
-                     *         1795803390,
-                     *         1795803405,
-                     *         1795803420,
-                     *         1795803435,
-                     *         1795803450,
-                     *         1795803465,
-                     *         1795803480,
-                     *         1795803495,
-                     *         1795803510,
-                     *         1795803525,
-                     *         1795803540,
-                     *         1795803555,
-                     *         1795803570,
-                     *         1795803585,
-                     *         1795803600,
-                     *         1795803615,
-                     *         1795803630,
-                     *         1795803645,
-                     *         1795803660,
-                     *         1795803675,
-                     *         1795803690,
-                     *         1795803705,
-                     *         1795803720,
-                     *         1795803735,
-                     *         1795803750,
-                     *         1795803765,
-                     *         1795803780,
-                     *         1795803795,
-                     *         1795803810,
-                     *         1795803825,
-                     *         1795803840,
-                     *         1795803855,
-                     *         1795803870,
-                     *         1795803885,
-                     *         1795803900,
-                     *         1795803915,
-                     *         1795803930,
-                     *         1795803945,
-                     *         1795803960,
-                     *         1795803975,
-                     *         1795803990,
-                     *         1795804005,
-                     *         1795804020,
-                     *         1795804035,
-                     *         1795804050,
-                     *         1795804065,
-                     *         1795804080,
-                     *         1795804095,
-                     *         1795804110,
-                     *         1795804125,
-                     *         1795804140,
-                     *         1795804155,
-                     *         1795804170,
-                     *         1795804185,
-                     *         1795804200,
-                     *         1795804215
+                     *         1795812000,
+                     *         1795812015,
+                     *         1795812030,
+                     *         1795812045,
+                     *         1795812060,
+                     *         1795812075,
+                     *         1795812090,
+                     *         1795812105,
+                     *         1795812120,
+                     *         1795812135,
+                     *         1795812150,
+                     *         1795812165,
+                     *         1795812180,
+                     *         1795812195,
+                     *         1795812210,
+                     *         1795812225,
+                     *         1795812240,
+                     *         1795812255,
+                     *         1795812270,
+                     *         1795812285,
+                     *         1795812300,
+                     *         1795812315,
+                     *         1795812330,
+                     *         1795812345,
+                     *         1795812360,
+                     *         1795812375,
+                     *         1795812390,
+                     *         1795812405,
+                     *         1795812420,
+                     *         1795812435,
+                     *         1795812450,
+                     *         1795812465,
+                     *         1795812480,
+                     *         1795812495,
+                     *         1795812510,
+                     *         1795812525,
+                     *         1795812540,
+                     *         1795812555,
+                     *         1795812570,
+                     *         1795812585,
+                     *         1795812600,
+                     *         1795812615,
+                     *         1795812630,
+                     *         1795812645,
+                     *         1795812660,
+                     *         1795812675,
+                     *         1795812690,
+                     *         1795812705,
+                     *         1795812720,
+                     *         1795812735,
+                     *         1795812750,
+                     *         1795812765,
+                     *         1795812780,
+                     *         1795812795,
+                     *         1795812810,
+                     *         1795812825,
+                     *         1795812840,
+                     *         1795812855,
+                     *         1795812870,
+                     *         1795812885,
+                     *         1795812900,
+                     *         1795812915,
+                     *         1795812930,
+                     *         1795812945,
+                     *         1795812960,
+                     *         1795812975,
+                     *         1795812990,
+                     *         1795813005,
+                     *         1795813020,
+                     *         1795813035,
+                     *         1795813050,
+                     *         1795813065,
+                     *         1795813080,
+                     *         1795813095,
+                     *         1795813110,
+                     *         1795813125,
+                     *         1795813140,
+                     *         1795813155,
+                     *         1795813170,
+                     *         1795813185,
+                     *         1795813200,
+                     *         1795813215,
+                     *         1795813230,
+                     *         1795813245,
+                     *         1795813260,
+                     *         1795813275,
+                     *         1795813290,
+                     *         1795813305,
+                     *         1795813320,
+                     *         1795813335,
+                     *         1795813350,
+                     *         1795813365,
+                     *         1795813380,
+                     *         1795813395,
+                     *         1795813410,
+                     *         1795813425,
+                     *         1795813440,
+                     *         1795813455,
+                     *         1795813470,
+                     *         1795813485,
+                     *         1795813500,
+                     *         1795813515,
+                     *         1795813530,
+                     *         1795813545,
+                     *         1795813560,
+                     *         1795813575,
+                     *         1795813590,
+                     *         1795813605,
+                     *         1795813620,
+                     *         1795813635,
+                     *         1795813650,
+                     *         1795813665,
+                     *         1795813680,
+                     *         1795813695,
+                     *         1795813710,
+                     *         1795813725,
+                     *         1795813740,
+                     *         1795813755,
+                     *         1795813770,
+                     *         1795813785,
+                     *         1795813800,
+                     *         1795813815,
+                     *         1795813830,
+                     *         1795813845,
+                     *         1795813860,
+                     *         1795813875,
+                     *         1795813890,
+                     *         1795813905,
+                     *         1795813920,
+                     *         1795813935,
+                     *         1795813950,
+                     *         1795813965,
+                     *         1795813980,
+                     *         1795813995,
+                     *         1795814010,
+                     *         1795814025,
+                     *         1795814040,
+                     *         1795814055,
+                     *         1795814070,
+                     *         1795814085,
+                     *         1795814100,
+                     *         1795814115,
+                     *         1795814130,
+                     *         1795814145,
+                     *         1795814160,
+                     *         1795814175,
+                     *         1795814190,
+                     *         1795814205,
+                     *         1795814220,
+                     *         1795814235,
+                     *         1795814250,
+                     *         1795814265,
+                     *         1795814280,
+                     *         1795814295,
+                     *         1795814310,
+                     *         1795814325,
+                     *         1795814340,
+                     *         1795814355,
+                     *         1795814370,
+                     *         1795814385,
+                     *         1795814400,
+                     *         1795814415,
+                     *         1795814430,
+                     *         1795814445,
+                     *         1795814460,
+                     *         1795814475,
+                     *         1795814490,
+                     *         1795814505,
+                     *         1795814520,
+                     *         1795814535,
+                     *         1795814550,
+                     *         1795814565,
+                     *         1795814580,
+                     *         1795814595,
+                     *         1795814610,
+                     *         1795814625,
+                     *         1795814640,
+                     *         1795814655,
+                     *         1795814670,
+                     *         1795814685,
+                     *         1795814700,
+                     *         1795814715,
+                     *         1795814730,
+                     *         1795814745,
+                     *         1795814760,
+                     *         1795814775,
+                     *         1795814790,
+                     *         1795814805,
+                     *         1795814820,
+                     *         1795814835,
+                     *         1795814850,
+                     *         1795814865,
+                     *         1795814880,
+                     *         1795814895,
+                     *         1795814910,
+                     *         1795814925,
+                     *         1795814940,
+                     *         1795814955,
+                     *         1795814970,
+                     *         1795814985,
+                     *         1795815000,
+                     *         1795815015,
+                     *         1795815030,
+                     *         1795815045,
+                     *         1795815060,
+                     *         1795815075,
+                     *         1795815090,
+                     *         1795815105,
+                     *         1795815120,
+                     *         1795815135,
+                     *         1795815150,
+                     *         1795815165,
+                     *         1795815180,
+                     *         1795815195,
+                     *         1795815210,
+                     *         1795815225,
+                     *         1795815240,
+                     *         1795815255,
+                     *         1795815270,
+                     *         1795815285,
+                     *         1795815300,
+                     *         1795815315,
+                     *         1795815330,
+                     *         1795815345,
+                     *         1795815360,
+                     *         1795815375,
+                     *         1795815390,
+                     *         1795815405,
+                     *         1795815420,
+                     *         1795815435,
+                     *         1795815450,
+                     *         1795815465,
+                     *         1795815480,
+                     *         1795815495,
+                     *         1795815510,
+                     *         1795815525,
+                     *         1795815540,
+                     *         1795815555,
+                     *         1795815570,
+                     *         1795815585,
+                     *         1795815600
                      *       ],
                      *       "series": []
                      *     }
@@ -12611,14 +12566,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
+                     *           "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:11.609007Z",
+                     *           "created_at": "2026-11-27T21:39:03.894659Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12676,12 +12631,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
+                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.609007Z",
+                     *       "created_at": "2026-11-27T21:39:03.894659Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12760,12 +12715,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
+                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.609007Z",
+                     *       "created_at": "2026-11-27T21:39:03.894659Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12904,14 +12859,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c5c4e690-f777-4b01-ae99-a7aad5f44160",
+                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:11.609007Z",
+                     *       "created_at": "2026-11-27T21:39:03.894659Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12979,12 +12934,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
+                     *           "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T18:30:08.818567Z",
+                     *           "created_at": "2026-11-27T21:38:30.454244Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12999,7 +12954,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T18:30:08.838496Z"
+                     *               "last_transition_time": "2026-11-27T21:38:30.682962Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -13069,12 +13024,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
+                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.818567Z",
+                     *       "created_at": "2026-11-27T21:38:30.454244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13089,7 +13044,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
+                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13145,12 +13100,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
+                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.818567Z",
+                     *       "created_at": "2026-11-27T21:38:30.454244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13162,10 +13117,10 @@ export interface operations {
                      *       "conditions": [
                      *         {
                      *           "type": "Active",
-                     *           "status": "True",
-                     *           "reason": "Ready",
-                     *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
+                     *           "status": "False",
+                     *           "reason": "ClusterQueueDoesNotExist",
+                     *           "message": "ClusterQueue research doesn't exist",
+                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13289,12 +13244,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
+                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.818567Z",
+                     *       "created_at": "2026-11-27T21:38:30.454244Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13309,7 +13264,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T18:30:08.838496Z"
+                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13451,10 +13406,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *             "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T18:30:08Z"
+                     *             "creationTimestamp": "2026-11-27T21:38:29Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13517,7 +13472,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T18:30:12Z"
+                     *                 "lastTransitionTime": "2026-11-27T21:39:11Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13626,10 +13581,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "c14f3a56-de46-45be-bf22-4b5063f7c0f3",
+                     *         "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T18:30:08Z"
+                     *         "creationTimestamp": "2026-11-27T21:38:30Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13642,7 +13597,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T18:30:08Z"
+                     *             "lastTransitionTime": "2026-11-27T21:38:30Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13789,10 +13744,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "530389d4-99c5-4e52-8dfa-08ee38cc079f",
+                     *         "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T18:30:08Z"
+                     *         "creationTimestamp": "2026-11-27T21:38:29Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13855,7 +13810,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T18:30:12Z"
+                     *             "lastTransitionTime": "2026-11-27T21:39:11Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14009,14 +13964,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bf05f455-d890-424a-ac84-16038bac557e",
+                     *           "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:11.020376Z",
+                     *           "created_at": "2026-11-27T21:38:54.167295Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -14061,12 +14016,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
+                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.020376Z",
+                     *       "created_at": "2026-11-27T21:38:54.167295Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14122,12 +14077,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
+                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.020376Z",
+                     *       "created_at": "2026-11-27T21:38:54.167295Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14252,14 +14207,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bf05f455-d890-424a-ac84-16038bac557e",
+                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:11.020376Z",
+                     *       "created_at": "2026-11-27T21:38:54.167295Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14311,12 +14266,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
+                     *           "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:11.196861Z",
+                     *           "created_at": "2026-11-27T21:38:57.407772Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14363,12 +14318,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
+                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.196861Z",
+                     *       "created_at": "2026-11-27T21:38:57.407772Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14427,12 +14382,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
+                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.196861Z",
+                     *       "created_at": "2026-11-27T21:38:57.407772Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14559,12 +14514,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2ec7d08d-7d8c-42e3-9908-991a3e83207a",
+                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:11.196861Z",
+                     *       "created_at": "2026-11-27T21:38:57.407772Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14618,7 +14573,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
+                     *           "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14627,7 +14582,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:06.866092Z",
+                     *           "created_at": "2026-11-27T21:38:25.176602Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14669,7 +14624,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
+                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14677,7 +14632,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:06.866092Z",
+                     *       "created_at": "2026-11-27T21:38:25.176602Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14732,7 +14687,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
+                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14740,7 +14695,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:06.866092Z",
+                     *       "created_at": "2026-11-27T21:38:25.176602Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14862,7 +14817,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4a76270d-c355-43c1-ad56-c595109a34ef",
+                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14871,7 +14826,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:06.866092Z",
+                     *       "created_at": "2026-11-27T21:38:25.176602Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14935,7 +14890,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T18:30:05.948706Z",
+                     *           "updated_at": "2026-11-27T21:38:23.288573Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -15006,7 +14961,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T18:30:05.948706Z",
+                     *       "updated_at": "2026-11-27T21:38:23.288573Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15156,7 +15111,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-97082",
+                     *               "workload": "ai-research/job-train-17830",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15195,7 +15150,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-97082",
+                     *               "workload": "ai-research/job-train-17830",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15377,7 +15332,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T18:30:05.948706Z",
+                     *       "updated_at": "2026-11-27T21:38:23.288573Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15737,7 +15692,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T18:30:13.172649Z"
+                     *           "created_at": "2026-11-27T21:39:27.419325Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15798,7 +15753,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T18:30:13.172649Z"
+                     *       "created_at": "2026-11-27T21:39:27.419325Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15893,7 +15848,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T18:30:13.172649Z"
+                     *       "created_at": "2026-11-27T21:39:27.419325Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16103,7 +16058,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T18:30:13.703979Z"
+                     *           "heartbeat_at": "2026-11-27T21:39:56.682923Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16131,8 +16086,8 @@ export interface operations {
                      *           {
                      *             "role": "studio",
                      *             "cluster": "",
-                     *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T18:30:13.762009Z"
+                     *             "alive": false,
+                     *             "last_seen_at": "2026-11-27T21:39:37.011670Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -16237,7 +16192,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-30fb2",
+                     *           "name": "job-train-c42b7",
                      *           "pod_sets": [
                      *             {
                      *               "name": "main",
@@ -16493,12 +16448,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
+                     *           "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:10.526766Z",
+                     *           "created_at": "2026-11-27T21:38:47.547002Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16544,12 +16499,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
+                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.526766Z",
+                     *       "created_at": "2026-11-27T21:38:47.547002Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16607,12 +16562,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
+                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.526766Z",
+                     *       "created_at": "2026-11-27T21:38:47.547002Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16736,12 +16691,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "496577a4-30e2-4e09-a282-16a04ed613eb",
+                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:10.526766Z",
+                     *       "created_at": "2026-11-27T21:38:47.547002Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16794,14 +16749,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
+                     *           "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:11.385887Z",
+                     *           "created_at": "2026-11-27T21:39:00.634493Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16851,12 +16806,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
+                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.385887Z",
+                     *       "created_at": "2026-11-27T21:39:00.634493Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16920,12 +16875,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
+                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.385887Z",
+                     *       "created_at": "2026-11-27T21:39:00.634493Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17055,14 +17010,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d472b8ad-3db3-4cf4-945d-cece7962145b",
+                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:11.385887Z",
+                     *       "created_at": "2026-11-27T21:39:00.634493Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17155,8 +17110,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T18:30:15.230535Z",
-                     *       "until": "2026-11-27T18:30:15.230535Z",
+                     *       "since": "2026-10-28T21:40:02.701081Z",
+                     *       "until": "2026-11-27T21:40:02.701081Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17218,28 +17173,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.037,
-                     *           0.116,
-                     *           0.166,
+                     *           0.912,
+                     *           2.196,
+                     *           2.427,
                      *           1,
                      *           0,
-                     *           0.194,
+                     *           3.159,
                      *           0,
                      *           2,
-                     *           0.001
+                     *           0.011
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.037,
-                     *         "wait_p90_seconds": 0.116,
-                     *         "wait_max_seconds": 0.166,
+                     *         "wait_p50_seconds": 0.912,
+                     *         "wait_p90_seconds": 2.196,
+                     *         "wait_max_seconds": 2.427,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.194,
+                     *         "run_mean_seconds": 3.159,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.001
+                     *         "device_hours": 0.011
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17293,14 +17248,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
+                     *           "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:08.439085Z",
+                     *           "created_at": "2026-11-27T21:38:27.390549Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17383,12 +17338,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
+                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.439085Z",
+                     *       "created_at": "2026-11-27T21:38:27.390549Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17484,12 +17439,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
+                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.439085Z",
+                     *       "created_at": "2026-11-27T21:38:27.390549Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17559,15 +17514,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
+                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T18:30:08.439085Z",
-                     *       "deletion_requested_at": "2026-11-27T18:30:15.974092Z",
+                     *       "created_at": "2026-11-27T21:38:27.390549Z",
+                     *       "deletion_requested_at": "2026-11-27T21:40:10.231333Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17674,14 +17629,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2b78f70a-5a4c-46cd-8839-7d30370d606c",
+                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:08.439085Z",
+                     *       "created_at": "2026-11-27T21:38:27.390549Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17773,14 +17728,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
+                     *           "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:11.783889Z",
+                     *           "created_at": "2026-11-27T21:39:07.158824Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17830,12 +17785,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
+                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.783889Z",
+                     *       "created_at": "2026-11-27T21:39:07.158824Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17899,12 +17854,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
+                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:11.783889Z",
+                     *       "created_at": "2026-11-27T21:39:07.158824Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18035,14 +17990,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc83cbc-5796-4c76-aacc-843178e0cf4c",
+                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:11.783889Z",
+                     *       "created_at": "2026-11-27T21:39:07.158824Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18098,12 +18053,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "21438e43-61da-4213-93c0-03d9f4240c91",
+                     *           "uid": "6387c7c1-3533-49c9-9688-f76706c4193e",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T18:30:05.989602Z",
+                     *           "created_at": "2026-11-27T21:38:23.682559Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18217,12 +18172,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ca0b291a-d0cb-4b74-ab23-05a359bd7c14",
+                     *       "uid": "248fadd5-8694-4bdd-b38f-4ecae989a800",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:09.247084Z",
+                     *       "created_at": "2026-11-27T21:38:33.994626Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18348,12 +18303,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ca0b291a-d0cb-4b74-ab23-05a359bd7c14",
+                     *       "uid": "248fadd5-8694-4bdd-b38f-4ecae989a800",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:09.247084Z",
+                     *       "created_at": "2026-11-27T21:38:33.994626Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18408,14 +18363,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
+                     *           "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:10.790782Z",
+                     *           "created_at": "2026-11-27T21:38:50.847646Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18462,12 +18417,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
+                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.790782Z",
+                     *       "created_at": "2026-11-27T21:38:50.847646Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18528,12 +18483,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
+                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.790782Z",
+                     *       "created_at": "2026-11-27T21:38:50.847646Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18660,14 +18615,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "8c57b20f-e9f0-4c37-a65c-1301a2e76afd",
+                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:10.790782Z",
+                     *       "created_at": "2026-11-27T21:38:50.847646Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18727,7 +18682,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T18:30:13.098872Z"
+                     *           "updated_at": "2026-11-27T21:39:26.413253Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18780,7 +18735,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T18:30:13.098872Z"
+                     *       "updated_at": "2026-11-27T21:39:26.413253Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18825,7 +18780,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T18:30:13.098872Z"
+                     *       "updated_at": "2026-11-27T21:39:26.413253Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18912,7 +18867,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T18:30:13.128927Z"
+                     *       "updated_at": "2026-11-27T21:39:27.017900Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18958,12 +18913,12 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "cluster_id": 1,
+                     *           "id": 18,
+                     *           "cluster_id": 14,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T18:30:14.539688Z",
-                     *           "duration_seconds": 0.0016522450023330748,
+                     *           "started_at": "2026-11-27T21:39:55.906156Z",
+                     *           "duration_seconds": 0.01992173799953889,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -19097,7 +19052,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T18:30:09.591600Z"
+                     *       "created_at": "2026-11-27T21:38:36.886592Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19172,10 +19127,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "e6568ffc-ae5b-4ce2-9267-827d8e1f179f",
+                     *           "id": "3135e243-c86a-46ae-9998-8e977bde83a0",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-27T18:30:09.644879Z",
-                     *           "expires_at": "2027-02-25T18:30:09.644375Z",
+                     *           "created_at": "2026-11-27T21:38:37.400184Z",
+                     *           "expires_at": "2027-02-25T21:38:37.399622Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19230,10 +19185,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "e6568ffc-ae5b-4ce2-9267-827d8e1f179f",
+                     *       "id": "3135e243-c86a-46ae-9998-8e977bde83a0",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T18:30:09.644375Z",
+                     *       "expires_at": "2027-02-25T21:38:37.399622Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19361,7 +19316,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T18:30:15.074801Z",
+                     *       "since": "2026-11-26T21:40:01.710581Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19466,6 +19421,55 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-11-26T21:39:43.642004Z",
+                     *       "renewed_at": null,
+                     *       "stages": [
+                     *         {
+                     *           "stage_seconds": 0,
+                     *           "count": 0,
+                     *           "unknown": 0,
+                     *           "coverage": null,
+                     *           "coverage_by_fifth": [],
+                     *           "median_error_seconds": null,
+                     *           "bias_seconds": null,
+                     *           "mean_width_seconds": null
+                     *         },
+                     *         {
+                     *           "stage_seconds": 300,
+                     *           "count": 0,
+                     *           "unknown": 0,
+                     *           "coverage": null,
+                     *           "coverage_by_fifth": [],
+                     *           "median_error_seconds": null,
+                     *           "bias_seconds": null,
+                     *           "mean_width_seconds": null
+                     *         },
+                     *         {
+                     *           "stage_seconds": 900,
+                     *           "count": 0,
+                     *           "unknown": 0,
+                     *           "coverage": null,
+                     *           "coverage_by_fifth": [],
+                     *           "median_error_seconds": null,
+                     *           "bias_seconds": null,
+                     *           "mean_width_seconds": null
+                     *         },
+                     *         {
+                     *           "stage_seconds": 3600,
+                     *           "count": 0,
+                     *           "unknown": 0,
+                     *           "coverage": null,
+                     *           "coverage_by_fifth": [],
+                     *           "median_error_seconds": null,
+                     *           "bias_seconds": null,
+                     *           "mean_width_seconds": null
+                     *         }
+                     *       ],
+                     *       "cluster_queues": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["EstimateAccuracy"];
                 };
             };
@@ -19520,9 +19524,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T18:30:13.782936Z",
-                     *           "started_at": "2026-11-27T18:30:13.788807Z",
-                     *           "ended_at": "2026-11-27T18:30:13.806316Z"
+                     *           "created_at": "2026-11-27T21:39:42.993882Z",
+                     *           "started_at": "2026-11-27T21:39:43.123997Z",
+                     *           "ended_at": "2026-11-27T21:39:43.478368Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19590,7 +19594,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T18:30:13.782936Z",
+                     *       "created_at": "2026-11-27T21:39:42.993882Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
@@ -19648,9 +19652,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T18:30:13.782936Z",
-                     *       "started_at": "2026-11-27T18:30:13.788807Z",
-                     *       "ended_at": "2026-11-27T18:30:13.806316Z",
+                     *       "created_at": "2026-11-27T21:39:42.993882Z",
+                     *       "started_at": "2026-11-27T21:39:43.123997Z",
+                     *       "ended_at": "2026-11-27T21:39:43.478368Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -19751,7 +19755,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T18:30:13.897181Z",
+                     *       "created_at": "2026-11-27T21:39:45.027399Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
@@ -19802,14 +19806,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
+                     *           "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:10.281908Z",
+                     *           "created_at": "2026-11-27T21:38:44.792053Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19855,12 +19859,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
+                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.281908Z",
+                     *       "created_at": "2026-11-27T21:38:44.792053Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19920,12 +19924,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
+                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:10.281908Z",
+                     *       "created_at": "2026-11-27T21:38:44.792053Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20051,14 +20055,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e7bca28f-a466-4f3c-aead-f4859c88a326",
+                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:10.281908Z",
+                     *       "created_at": "2026-11-27T21:38:44.792053Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20117,7 +20121,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T18:30:05.984372Z"
+                     *           "created_at": "2026-11-27T21:38:23.638978Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20168,7 +20172,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:30:09.081798Z"
+                     *       "created_at": "2026-11-27T21:38:32.677680Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20211,7 +20215,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:30:09.081798Z"
+                     *       "created_at": "2026-11-27T21:38:32.677680Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20263,7 +20267,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T18:30:09.081798Z"
+                     *       "created_at": "2026-11-27T21:38:32.677680Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20308,10 +20312,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "e50d2ca7-ddb9-4bc8-8773-78931d03a3d3",
+                     *           "id": "6729736c-6657-4eda-add3-78949a307a51",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-27T18:30:09.459749Z",
-                     *           "expires_at": "2027-02-25T18:30:09.458953Z",
+                     *           "created_at": "2026-11-27T21:38:36.002746Z",
+                     *           "expires_at": "2027-02-25T21:38:36.002151Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20391,12 +20395,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
+                     *           "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T18:30:08.913195Z",
+                     *           "created_at": "2026-11-27T21:38:30.997767Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20440,12 +20444,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
+                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:08.913195Z",
+                     *       "created_at": "2026-11-27T21:38:30.997767Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20501,12 +20505,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
+                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T18:30:08.913195Z",
+                     *       "created_at": "2026-11-27T21:38:30.997767Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20628,12 +20632,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e5ef9aae-7e2e-46be-b324-e7f81f17f9ec",
+                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T18:30:08.913195Z",
+                     *       "created_at": "2026-11-27T21:38:30.997767Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20748,8 +20752,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
+                     *           "id": 55,
+                     *           "uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20758,10 +20762,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T18:30:14.502820Z",
+                     *           "created_at": "2026-11-27T21:39:55.304545Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T18:30:14.502820Z",
-                     *           "quota_reserved_at": "2026-11-27T18:30:14.539688Z",
+                     *           "queued_at": "2026-11-27T21:39:55.304545Z",
+                     *           "quota_reserved_at": "2026-11-27T21:39:55.906156Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20772,6 +20776,7 @@ export interface operations {
                      *           "labels": {},
                      *           "cluster_queue": "research",
                      *           "priority_class": "",
+                     *           "expected_start": null,
                      *           "cluster": "default",
                      *           "variant_of": "",
                      *           "owner": null,
@@ -20874,8 +20879,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 3,
-                     *           "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
+                     *           "id": 52,
+                     *           "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20927,8 +20932,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
+                     *       "id": 52,
+                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20937,11 +20942,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T18:30:13.551825Z",
+                     *       "created_at": "2026-11-27T21:39:32.996962Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
-                     *       "admitted_at": "2026-11-27T18:30:13.750166Z",
+                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
+                     *       "admitted_at": "2026-11-27T21:39:36.596876Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20956,14 +20961,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T18:30:13.750166Z"
+                     *           "last_transition_time": "2026-11-27T21:39:36.596876Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20972,9 +20977,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1088.1088.2170",
+                     *       "resource_version": "1514.1514.3020",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -21014,7 +21020,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
+                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21084,8 +21090,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "a182f3c3-766b-475d-b1c7-da2b1d28a7ce",
+                     *       "id": 55,
+                     *       "uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -21094,10 +21100,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:14.502820Z",
+                     *       "created_at": "2026-11-27T21:39:55.304545Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:30:14.502820Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:14.539688Z",
+                     *       "queued_at": "2026-11-27T21:39:55.304545Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:55.906156Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21113,14 +21119,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
+                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
+                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21128,10 +21134,11 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T18:30:15.422438Z",
-                     *       "resource_version": "1118.1110.2220",
+                     *       "deletion_requested_at": "2026-11-27T21:40:04.052933Z",
+                     *       "resource_version": "1546.1537.3074",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -21171,7 +21178,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:14.539688Z"
+                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21254,8 +21261,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
+                     *       "id": 52,
+                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21264,10 +21271,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:13.551825Z",
+                     *       "created_at": "2026-11-27T21:39:32.996962Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21283,14 +21290,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21299,9 +21306,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1087.1085.2170",
+                     *       "resource_version": "1513.1510.3020",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -21341,7 +21349,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
+                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21406,8 +21414,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
+                     *       "id": 53,
+                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21416,10 +21424,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:13.595477Z",
+                     *       "created_at": "2026-11-27T21:39:33.702355Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21435,14 +21443,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21450,10 +21458,11 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T18:30:14.438106Z",
-                     *       "resource_version": "1107.1085.2170",
+                     *       "deletion_requested_at": "2026-11-27T21:39:54.493856Z",
+                     *       "resource_version": "1534.1512.3024",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -21493,7 +21502,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21566,11 +21575,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 12,
-                     *           "at": "2026-11-27T18:30:13.750166Z",
+                     *           "id": 36,
+                     *           "at": "2026-11-27T21:39:36.596876Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 2s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21628,16 +21637,7 @@ export interface operations {
                      *       "workload_holders": [],
                      *       "victims": [],
                      *       "factors": null,
-                     *       "expected_start": {
-                     *         "at": null,
-                     *         "seconds": null,
-                     *         "reason": "HoldsQuota",
-                     *         "basis": "The workload is not waiting.",
-                     *         "window_seconds": 3600,
-                     *         "admitted": null,
-                     *         "overtaken_by": null,
-                     *         "ahead": 0
-                     *       },
+                     *       "expected_start": null,
                      *       "question": null,
                      *       "remedies": null
                      *     }
@@ -21677,8 +21677,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
+                     *       "id": 53,
+                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21687,10 +21687,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:13.595477Z",
+                     *       "created_at": "2026-11-27T21:39:33.702355Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21706,14 +21706,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21722,9 +21722,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1100.1085.2170",
+                     *       "resource_version": "1527.1512.3024",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -21764,7 +21765,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21980,8 +21981,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
+                     *       "id": 53,
+                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21990,10 +21991,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:13.595477Z",
+                     *       "created_at": "2026-11-27T21:39:33.702355Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22009,14 +22010,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22025,9 +22026,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1095.1085.2170",
+                     *       "resource_version": "1521.1512.3024",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -22067,7 +22069,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22132,8 +22134,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "92ae7d4f-fef1-405d-8e33-348afb385947",
+                     *       "id": 53,
+                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22142,10 +22144,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T18:30:13.595477Z",
+                     *       "created_at": "2026-11-27T21:39:33.702355Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T18:30:13.595477Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
+                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22161,14 +22163,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22177,9 +22179,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1102.1085.2170",
+                     *       "resource_version": "1529.1512.3024",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -22219,7 +22222,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22284,8 +22287,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "de217bd5-7bba-466c-abc9-c412713f5595",
+                     *       "id": 52,
+                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22294,11 +22297,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T18:30:13.551825Z",
+                     *       "created_at": "2026-11-27T21:39:32.996962Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T18:30:13.551825Z",
-                     *       "quota_reserved_at": "2026-11-27T18:30:13.617920Z",
-                     *       "admitted_at": "2026-11-27T18:30:13.750166Z",
+                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
+                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
+                     *       "admitted_at": "2026-11-27T21:39:36.596876Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22313,14 +22316,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T18:30:13.617920Z"
+                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T18:30:13.750166Z"
+                     *           "last_transition_time": "2026-11-27T21:39:36.596876Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22329,9 +22332,10 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1097.1088.2170",
+                     *       "resource_version": "1523.1514.3020",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
+                     *       "expected_start": null,
                      *       "cluster": "default",
                      *       "variant_of": "",
                      *       "owner": null,
@@ -22371,7 +22375,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T18:30:13.722331Z"
+                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
                      *         }
                      *       ],
                      *       "devices": [
