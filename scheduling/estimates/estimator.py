@@ -106,7 +106,7 @@ def draw_remaining(
     """Return (draws, running + waiting) remaining run times in seconds; a waiting workload has not begun to run. None
     where none waits, or too few runs have ended and not every length is declared.
     """
-    workloads = (*running, *waiting)
+    workloads: list[RunningWorkload | WaitingWorkload] = [*running, *waiting]
     known = history.count >= MIN_ENDED_RUNS or all(each.declared_seconds for each in workloads)
     if not waiting or not known:
         return None

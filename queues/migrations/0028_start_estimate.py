@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('queues', '0026_variant_index'),
+        ('queues', '0027_fewer_indexes'),
     ]
 
     operations = [
