@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('queues', '0027_fewer_indexes'),
+        ('queues', '0028_local_queue_past_use'),
     ]
 
     operations = [
