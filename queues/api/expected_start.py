@@ -73,8 +73,8 @@ class ExpectedStartSerializer(serializers.Serializer[Any]):
     )
 
 
-def take_expected_start(row: dict[str, Any], now: datetime) -> dict[str, Any] | None:
-    """Take EXPECTED_COLUMNS out of a workload's columns, and return its `expected_start`; None if it does not wait."""
+def take_expected_start(row: Any, now: datetime) -> dict[str, Any] | None:
+    """Take EXPECTED_COLUMNS out of a workload's row; return its `expected_start`, None if it does not wait."""
     found = {name: row.pop(f"{_PREFIX}{name}") for name in (*_FROM_ESTIMATE, "mode")}
     if row["status"] == WorkloadStatus.FINISHED or row["quota_reserved_at"] is not None:
         return None

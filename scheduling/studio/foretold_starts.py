@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -143,7 +144,8 @@ def _bounded(
 ) -> Floats:
     """No workload runs longer than its maximumExecutionTimeSeconds."""
     ages = [max(0.0, now - each.since) for each in running.values()] + [0.0] * len(waiting)
-    declared = [each.declared_seconds or np.inf for each in (*running.values(), *waiting)]
+    workloads: list[RunningWorkload | WaitingWorkload] = [*running.values(), *waiting]
+    declared = [each.declared_seconds or np.inf for each in workloads]
     bounded: Floats = np.minimum(lasts, np.maximum(np.array(declared) - np.array(ages), 1.0))
     return bounded
 
@@ -170,7 +172,7 @@ def _forward(
         lengths = dict(zip(running, (row[: len(running)] + ages).tolist(), strict=True))
         lengths |= {each.key: length for each, length in zip(waiting, row[len(running) :].tolist(), strict=True)}
         run = ForwardCycles(world, now, ends | dict.fromkeys(stopping, _STOPPING_SECONDS), lengths)
-        run.run(asked, lambda share=share: has_time(share))
+        run.run(asked, partial(has_time, share))
         is_cut |= run.is_cut
         rows.append([run.starts.get(each.key, np.inf) for each in waiting])
     return np.array(rows, dtype=np.float64), is_cut

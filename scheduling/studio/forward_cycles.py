@@ -59,9 +59,10 @@ class ForwardCycles:
         for admission in result.admissions:
             if not admission.second_pass:
                 self._started(admission.workload, elapsed)
-        for lost in (*result.preemptions, *result.evictions):
-            self._until.pop(lost.workload, None)
-            self._world.release_workload(lost.workload, self._now + elapsed)
+        lost = [*(each.workload for each in result.preemptions), *(each.workload for each in result.evictions)]
+        for key in lost:
+            self._until.pop(key, None)
+            self._world.release_workload(key, self._now + elapsed)
 
     def _started(self, key: str, elapsed: float) -> None:
         job = self.job(key)

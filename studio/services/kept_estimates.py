@@ -71,8 +71,9 @@ def read_runs(cluster: Cluster, history: RunHistory, after: int) -> int:
 
 
 def _maxima(cluster: Cluster, uids: Sequence[Any]) -> dict[Any, int]:
-    found = Workload.objects.filter(cluster=cluster, status=_FINISHED, maximum_execution_seconds__isnull=False)
-    return dict(found.filter(uid__in=uids).values_list("uid", "maximum_execution_seconds")) if uids else {}
+    """The maximumExecutionTimeSeconds of finished workloads, by UID."""
+    found = Workload.objects.filter(cluster=cluster, status=_FINISHED, uid__in=uids)
+    return {uid: seconds for uid, seconds in found.values_list("uid", "maximum_execution_seconds") if seconds}
 
 
 def _amounts(held: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:

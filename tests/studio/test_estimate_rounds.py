@@ -109,7 +109,7 @@ def test_a_workload_that_leaves_without_a_start_judges_nothing(cluster: Cluster,
     store_estimates(cluster, timezone.now(), [answer(waits)])
     if leave == "delete":
         waits.pod_sets.all().delete()
-        Workload.objects.filter(pk=waits.pk)._raw_delete("default")  # type: ignore[attr-defined]
+        Workload.objects.filter(pk=waits.pk)._raw_delete("default")
     else:
         Workload.objects.filter(pk=waits.pk).update(active=False)
     judge_estimates(cluster, timezone.now())

@@ -28,9 +28,9 @@ def foretold(world: World, runs: RunHistory, seed: int = 1) -> dict[str, Foretol
     return {each.workload: each for each in found}
 
 
-def full_queue(waiting: int = 3, **fields: object) -> World:
+def full_queue(waiting: int = 3) -> World:
     """A queue of one core, which `running` holds since 900."""
-    builder = Builder().queue("q", {"default": 1}, **fields)
+    builder = Builder().queue("q", {"default": 1})
     builder.running("running", "q", 1)
     for number in range(waiting):
         builder.pending(f"waits-{number}", "q", 1, at=float(number))
