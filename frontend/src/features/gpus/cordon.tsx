@@ -12,8 +12,8 @@ import type { LiveDevice, NodePod } from "@/api/types";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { tellWithUndo } from "@/components/dialog/undo-notification";
 import { Icon, type IconName } from "@/components/icon";
-import { WorkloadNames } from "@/components/object-links";
 import { TriedEffects } from "@/components/manifest/tried-effects";
+import { WorkloadNames } from "@/components/object-links";
 
 type Step = "cordon" | "drain" | "uncordon";
 
