@@ -23,6 +23,7 @@ import {
   reportQuery,
 } from "@/api/reports";
 import { EmptyState } from "@/components/empty-state";
+import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
@@ -124,7 +125,13 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const groups = (report.data?.by ?? []).filter((name) => several || name !== "cluster" || by.includes(name));
   return (
     <>
-      <PageHeader title={t`Reports`} facts={notes()[kind]} />
+      <PageHeader
+        title={t`Reports`}
+        facts={notes()[kind]}
+        actions={
+          kind === "waits" && <TextLink to="/accuracy" fz="sm">{t`Accuracy of estimated starts`}</TextLink>
+        }
+      />
       <Tabs
         value={kind}
         onChange={(value) => {

@@ -15,6 +15,7 @@ export interface Page {
     | "/decisions"
     | "/reports"
     | "/what-if"
+    | "/accuracy"
     | "/shadow"
     | "/cluster"
     | "/audit"
@@ -23,8 +24,8 @@ export interface Page {
   label: string;
   icon: IconName;
   key: string;
-  /** The bell of the header leads there, not the menu. */
-  inHeader?: boolean;
+  /** The header or another page leads there, not the menu. */
+  outsideMenu?: boolean;
 }
 
 export function pagesOf(session: Session, shadowed: boolean): Page[] {
@@ -40,6 +41,7 @@ export function pagesOf(session: Session, shadowed: boolean): Page[] {
     { to: "/decisions", label: t`Decisions`, icon: "decisions", key: "d" },
     { to: "/reports", label: t`Reports`, icon: "reports", key: "r" },
     { to: "/what-if", label: t`What if`, icon: "question", key: "i" },
+    { to: "/accuracy", label: t`Accuracy of estimated starts`, icon: "reports", key: "e", outsideMenu: true },
     ...(shadowed ? [{ to: "/shadow", label: t`Shadow`, icon: "decisions", key: "s" } as const] : []),
     ...(admin ? [{ to: "/cluster", label: t`Cluster`, icon: "nodes", key: "c" } as const] : []),
     ...(audits
@@ -48,6 +50,6 @@ export function pagesOf(session: Session, shadowed: boolean): Page[] {
           { to: "/users", label: t`Users`, icon: "users", key: "u" } as const,
         ]
       : []),
-    { to: "/notifications", label: t`Notifications`, icon: "bell", key: "b", inHeader: true },
+    { to: "/notifications", label: t`Notifications`, icon: "bell", key: "b", outsideMenu: true },
   ];
 }

@@ -105,7 +105,7 @@ export function Shell({ session }: { session: Session }) {
           </UnstyledButton>
           <nav aria-label={t`Pages`}>
             {pages
-              .filter(({ inHeader }) => inHeader !== true)
+              .filter(({ outsideMenu }) => outsideMenu !== true)
               .map((page) => (
                 <Link
                   key={page.to}
