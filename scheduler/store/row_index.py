@@ -178,7 +178,7 @@ class RowIndex:
         before = self.local_queues.get(local_queue.key)
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
-        self._everyone_is_due |= not local_queue.differs_in_past_use_only(before)
+        self._everyone_is_due |= before != local_queue and not local_queue.differs_in_past_use_only(before)
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)

@@ -29,6 +29,8 @@ DRAWS: Final = 16
 MIN_DRAWS: Final = 4
 _STOPPING_SECONDS: Final = 15.0
 """Until the pods of an evicted workload have stopped."""
+MAX_SECONDS: Final = 10 * 365 * 86_400.0
+"""A later start is beyond the reach of the runs: tenants declare maxima of many years, and dates have an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,8 @@ def _forward(
 
 
 def _with_reach(estimate: StartEstimate, is_cut: bool) -> StartEstimate:
+    if estimate.p90 is not None and estimate.p90 > MAX_SECONDS:
+        return replace(estimate, p10=None, p50=None, p90=None, unknown=Unknown.BEYOND_REACH)
     if is_cut and estimate.unknown is Unknown.NO_START_FORESEEN:
         return replace(estimate, unknown=Unknown.BEYOND_REACH)
     return estimate

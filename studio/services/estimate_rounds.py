@@ -93,7 +93,8 @@ class EstimateRounds:
             if self._round.child.is_overdue():
                 self._round.child.end(self._round.child.outcome or _OVERDUE)
             if self._round.child.outcome is not None:
-                self._store(self._round)
+                ended, self._round = self._round, None
+                _try(ended.cluster, partial(self._store, ended))
         elif time.monotonic() - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = time.monotonic()
             self._begin_one()
@@ -124,12 +125,7 @@ class EstimateRounds:
             if not _is_due(known, queue) or not self._take(cluster):
                 continue
             known.started, known.queue = time.monotonic(), queue
-            try:
-                self._begin(cluster, known, waits=bool(queue[4]))
-            except (OperationalError, InterfaceError):
-                raise
-            except Exception:  # noqa: BLE001 (a cluster that fails must not end the studio)
-                _log.exception("The starts of cluster %s could not be estimated", cluster)
+            _try(cluster, partial(self._begin, cluster, known, waits=bool(queue[4])))
             return
 
     def _take(self, cluster: Cluster) -> bool:
@@ -158,7 +154,6 @@ class EstimateRounds:
             _log.warning("The starts of cluster %s were not estimated: %s", ended.cluster, outcome)
         else:
             self._renewed(ended.cluster, ended.made_at, outcome.answer["estimates"])
-        self._round = None
 
     def _renewed(self, cluster: Cluster, made_at: datetime, estimates: Any) -> None:
         """Store the estimates, unless the cluster is another studio's by now."""
@@ -167,6 +162,19 @@ class EstimateRounds:
             if mine.exists():
                 store_estimates(cluster, made_at, estimates)
                 mine.update(renewed_at=made_at)
+
+
+def _try(cluster: Cluster, step: Callable[[], None]) -> None:
+    """Take a step of a cluster's round, whose errors must not end the studio.
+
+    Raises the database's errors where it is away, and OSError where no process or memory is left.
+    """
+    try:
+        step()
+    except (OperationalError, InterfaceError, OSError):
+        raise
+    except Exception:  # noqa: BLE001 (whatever it is, the other clusters and all questions go on)
+        _log.exception("The starts of cluster %s could not be estimated", cluster)
 
 
 def _is_due(known: _Known, queue: tuple[Any, ...]) -> bool:

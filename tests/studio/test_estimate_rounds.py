@@ -19,7 +19,7 @@ from scheduler.leader.engine import Engine
 from scheduler.models import Decision
 from scheduling.estimates.run_times import RunHistory
 from studio.models import EstimateRound, KeptEstimate
-from studio.services.children import Child, Limits, Work
+from studio.services.children import Child, Limits, Outcome, Work
 from studio.services.estimate_rounds import EstimateRounds
 from studio.services.kept_estimates import judge_estimates, read_estimators, read_runs, store_estimates
 from studio.tasks import ESTIMATE_RETENTION, prune_estimates
@@ -187,7 +187,8 @@ def test_a_cluster_that_another_scheduler_decides_has_no_estimates(cluster: Clus
 
 
 def test_two_studios_do_not_estimate_the_same_cluster(cluster: Cluster, rounds: NoRounds) -> None:
-    rounds.turn()
+    with pytest.raises(OSError, match="no process"):
+        rounds.turn()
     other = NoRounds()
     other.turn()
     assert (rounds.forks, other.forks) == (1, 0)
@@ -199,3 +200,20 @@ def test_an_empty_queue_needs_no_child(cluster: Cluster, rounds: NoRounds) -> No
     assert rounds.forks == 0
     assert EstimateRound.objects.get().renewed_at is not None
     assert time.time() - EstimateRound.objects.get().renewed_at.replace(tzinfo=UTC).timestamp() < 60  # type: ignore[union-attr]
+
+
+def test_an_answer_that_cannot_be_stored_is_logged_and_the_next_round_comes(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    [waits] = Workload.objects.filter(name="waits")
+    broken = answer(waits, p90=1e12)
+
+    def fork(_: Work, limits: Limits) -> Child:
+        return Child.unstarted(limits, Outcome({"estimates": [broken]}))
+
+    rounds = EstimateRounds(uuid4(), 64, fork)
+    rounds.turn()
+    rounds.turn()
+    assert "could not be estimated" in caplog.text
+    assert rounds.pipes() == {}
+    assert StartEstimate.objects.count() == 0

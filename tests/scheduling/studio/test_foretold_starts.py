@@ -117,6 +117,14 @@ def test_a_maximum_is_a_length_where_no_run_has_ended() -> None:
     assert estimate.p50 == pytest.approx(5000 - NOW)
 
 
+def test_a_start_in_a_century_is_beyond_reach() -> None:
+    builder = Builder().queue("q", {"default": 1})
+    builder.running("running", "q", 1, maximum_execution_time_seconds=2**31 - 1)
+    builder.pending("waits", "q", 1, maximum_execution_time_seconds=60)
+    estimate = foretold(builder.world, RunHistory())["team/waits"].estimate
+    assert (estimate.p10, estimate.p90, estimate.unknown) == (None, None, Unknown.BEYOND_REACH)
+
+
 def test_a_stopped_queue_has_no_estimates() -> None:
     builder = Builder().queue("q", {"default": 1}, stop_policy="Hold").pending("waits", "q", 1)
     assert foretold(builder.world, history(*range(10, 100, 10))) == {}
