@@ -8,6 +8,7 @@ magnitude faster than the package's typed models. Requests are paced by a token 
 from __future__ import annotations
 
 import contextlib
+import copy
 import ssl
 import threading
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
 import urllib3
@@ -227,6 +228,12 @@ class ClusterClient:
         self._api.user_agent = FIELD_MANAGER
         self._pace = pace or TokenBucket(REQUESTS_PER_SECOND, BURST)
         self.server = str(configuration.host)
+
+    def reading(self) -> Self:
+        """The same client, which refuses to write."""
+        found = copy.copy(self)
+        found._read_only = True  # noqa: SLF001 (its own class)
+        return found
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
         """One object; None if it does not exist."""

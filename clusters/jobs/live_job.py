@@ -39,6 +39,7 @@ from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
 from clusters.jobs.registry import JOB_KINDS
 from queues.manifests import kueue_keys as keys
+from queues.manifests.bounds import MAX_REPLICAS
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import Job, Workload
@@ -228,6 +229,9 @@ def look_at_set(
     fit it then.
     """
     shown = shown_job(kind, job, row, workloads)
+    if kind.workload_count(shown) > MAX_REPLICAS:
+        count = kind.workload_count(shown)
+        return Changes(failure=f"{kind.size_path}: Invalid value {count}: must be at most {MAX_REPLICAS}")
     before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
     failure = ""

@@ -31,12 +31,12 @@ def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
     """Keep these jobs as they are in the cluster. Without Redis, the push reads them there."""
     if not jobs or len(jobs) > _MAX_AT_ONCE:
         return
-    texts = {uid_of(job): orjson.dumps(_slim(job)) for job in jobs if version_of(job)}
     try:
         with redis_client().pipeline(transaction=False) as pipeline:
-            for uid, text in texts.items():
-                if len(text) <= _MAX_BYTES:
-                    pipeline.set(_key(cluster, uid), text, ex=_KEPT_SECONDS)
+            for job in jobs:
+                text = _text_of(job)
+                if text is not None:
+                    pipeline.set(_key(cluster, uid_of(job)), text, ex=_KEPT_SECONDS)
             pipeline.execute()
     except RedisError as error:
         _log.warning("Waiting jobs of cluster %s will be read before they start: %s", cluster.name, error)
@@ -59,7 +59,12 @@ def _key(cluster: Cluster, uid: str) -> str:
     return f"kueueweb:seen-job:{cluster.pk}:{uid}"
 
 
-def _slim(job: JsonObject) -> JsonObject:
-    """The job without the record of its writers, which is half of it and which no rule reads."""
+def _text_of(job: JsonObject) -> bytes | None:
+    """The job without the record of its writers, which is half of it and which no rule reads; None if it is not
+    kept."""
     metadata = {key: value for key, value in job["metadata"].items() if key != "managedFields"}
-    return {**job, "metadata": metadata}
+    try:
+        text = orjson.dumps({**job, "metadata": metadata})
+    except orjson.JSONEncodeError:  # too deep for orjson, not for the API server
+        return None
+    return text if len(text) <= _MAX_BYTES and version_of(job) else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
+from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Listing, WatchEvent
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.families.serving import ServingKind, annotated_parent, lets_pods_wait
 from clusters.jobs.framework.context import JobContext
@@ -27,6 +27,7 @@ from clusters.sync.jobs import key_of
 from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
+from queues.manifests.bounds import MAX_REPLICAS
 from queues.manifests.kueue_keys import COMPONENT_INDEX, MULTIKUEUE_ORIGIN, QUEUE_NAME
 from queues.models import Workload
 from queues.services.workloads import raise_push
@@ -57,8 +58,13 @@ class SetSync(SuspendableJobSync):
     def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
         return False  # a set may need more workloads, and its pods wait instead of the set
 
+    def _keep_seen(self, jobs: Iterable[JsonObject]) -> None:
+        """Keep none: the push starts the pods of a set, not the set."""
+
     def _prebuilt_names(self, job: JsonObject) -> list[str]:
-        return self._serving.workload_names(job) if MULTIKUEUE_ORIGIN in labels_of(job) else []
+        if MULTIKUEUE_ORIGIN not in labels_of(job) or self._serving.workload_count(job) > MAX_REPLICAS:
+            return []
+        return self._serving.workload_names(job)
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
         return (COMPONENT_INDEX,)
@@ -69,7 +75,7 @@ class SetSync(SuspendableJobSync):
         changed = [job for job in jobs if self._states.get(uid_of(job)) != states[uid_of(job)]]
         self._states |= states
         _look_again(self._cluster, Q(job__in=[row.pk for row in self._rows(changed).values()]) if changed else None)
-        self._mark_pods([job for job in jobs if not self._serving.workload_names(job)])
+        self._mark_pods([job for job in jobs if not self._serving.workload_count(job) and _may_have_pods(job)])
 
     def _mark_pods(self, jobs: Sequence[JsonObject]) -> None:
         """Mark the pods of sets that need no workload, such as one that was scaled to zero: no row tells the push."""
@@ -81,17 +87,33 @@ class SetSync(SuspendableJobSync):
             try:
                 maker, pods = pods_of_set(self._client, self._serving, job)
                 changes = look_at_pods_without_workload(maker, pods, context)
-                for before, after in changes.patched:
-                    self._client.patch(PODS, *key_of(before), difference(before, after) or {})
                 if changes.failure:
                     self._note(job, changes.failure)
-            except ClusterError as error:  # a pod has changed meanwhile: its set is looked at again with its status
+                for before, after in changes.patched:
+                    self._mark(job, before, after)
+            except ClusterUnreachable as error:
                 self._note(job, error)
+                return  # each request would wait as long; the next list repeats them
+            except ClusterError as error:
+                self._note(job, error)
+
+    def _mark(self, job: JsonObject, before: JsonObject, after: JsonObject) -> None:
+        try:
+            self._client.patch(PODS, *key_of(before), difference(before, after) or {})
+        except ClusterUnreachable:
+            raise
+        except ClusterError as error:  # the pod has changed meanwhile: the next list repeats it
+            self._note(job, error)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         super()._lose(jobs)
         for job in jobs:
             self._states.pop(uid_of(job), None)
+
+
+def _may_have_pods(job: JsonObject) -> bool:
+    """Whether a set of no replicas may have pods left: its status does not say that it has none."""
+    return bool(dig(job, "status", "replicas") != 0)
 
 
 class SetPodSync:

@@ -261,8 +261,13 @@ class SuspendableJobSync(JobSync):
             if look.is_part:
                 self._suspend(look.job, changes)
                 continue
-            if _drops_all(look, changes):  # as in Kueue, the job stops first: no row says later how its templates were
-                look = replace(look, job=self._suspend(look.job, changes) or look.job)
+            if _drops_all(look, changes) and self._suspends(changes):
+                # As in Kueue, the job stops first: no row says later how its templates were.
+                stopped = self._suspend(look.job, changes)
+                if stopped is None or not self._kind.is_suspended(stopped) or was_started(stopped):
+                    self._wait(look.job)
+                    continue
+                look = replace(look, job=stopped)
             news.note(look, changes)
             uid = str(look.job["metadata"]["uid"])
             stored = uid in made or self._try(look.job, partial(self._store, look, changes))
@@ -286,13 +291,18 @@ class SuspendableJobSync(JobSync):
             return False
         return not self._try(job, partial(self._kind.reclaimable_pods, job, context))
 
+    def _suspends(self, changes: Changes) -> bool:
+        """Whether the pass suspends the job, and this process may write it."""
+        wanted = changes.job
+        return wanted is not None and self._kind.is_suspended(wanted) and not self._cluster.kueue_is_alive
+
     def _suspend(self, job: JsonObject, changes: Changes) -> JsonObject | None:
         """Suspend a job for which the push has no row, and give it its templates back: a part of another job, or a job
         that gets no workload. Returns the job as it is then; None if the pass does not suspend it, or the cluster
         refuses.
         """
         wanted = changes.job
-        if wanted is None or self._cluster.kueue_is_alive or not self._kind.is_suspended(wanted):
+        if wanted is None or not self._suspends(changes):
             return None
         try:
             return write_job(self._client, self._kind, job, wanted)

@@ -108,7 +108,7 @@ _Syncs = dict[Kind, tuple[_Sync, ...]]
 
 
 class Watcher:
-    """The watcher of one cluster.
+    """The watcher of one cluster. It writes only where kueueweb decides, whatever the client may do.
 
     * relist_seconds: how often each kind is listed again.
 
@@ -125,7 +125,7 @@ class Watcher:
     ) -> None:
         self._cluster = cluster
         self._kueues_lease = LeaseWatch(steady)
-        self._client = client
+        self._given = client
         self._relist_seconds = relist_seconds
         self._clock = clock
         self._steady = steady
@@ -139,6 +139,7 @@ class Watcher:
     def _follow_mode(self) -> None:
         """Follow the kinds of the cluster's mode. Kinds are applied in this order."""
         self._is_mirrored = self._cluster.is_mirrored
+        self._client = self._given.reading() if self._is_mirrored else self._given
         self._serves_kueue = self._cluster.serves_kueue
         self._node_failures = None if self._is_mirrored else NodeFailures(self._cluster)
         ownership = Ownership() if self._is_mirrored else None

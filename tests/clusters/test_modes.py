@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ def test_nothing_is_written_to_a_cluster_that_another_scheduler_runs(server: Ser
     system.watcher.resync()
     system.advance(60)
     system.watcher.resync()
+    call_command("watch_cluster", cluster="default", once=True, stdout=StringIO())
     assert server.guard.refused == []
     assert audited_clusters() == []
     assert _scheduled() == []

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, connect
-from clusters.connection import client_for
+from clusters.connection import writing_client_for
 from clusters.sync.watcher import Watcher
 from foundation.garbage_collection import calm_the_collector
 from foundation.migrated import wait_until_migrated
@@ -52,7 +52,5 @@ class Command(BaseCommand):
 
 
 def _client(cluster: Cluster, server: str | None) -> ClusterClient:
-    """A watcher only reads, in every mode."""
-    if server:
-        return connect(server, read_only=True)
-    return client_for(cluster, read_only=True)
+    """A client that may write in every mode: the watcher, which follows the mode, does not write in others."""
+    return connect(server) if server else writing_client_for(cluster)

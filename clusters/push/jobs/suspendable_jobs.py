@@ -67,7 +67,8 @@ class SuspendableJobs:
 
     def recall(self, rows: Sequence[Workload]) -> None:
         """Recall the waiting jobs among those to start as the watcher saw them: they need not be read first."""
-        jobs = [row.job for row in rows if row.job is not None and runs(row) and _is_suspendable(row.job.kind)]
+        here = [row for row in rows if runs(row) and not runs_elsewhere(row, self._elsewhere)]
+        jobs = [row.job for row in here if row.job is not None and _is_suspendable(row.job.kind)]
         self._seen = seen_jobs(self._cluster, {str(job.uid) for job in jobs if job.found_in_cluster})
 
     def is_known(self, row: Workload) -> bool:

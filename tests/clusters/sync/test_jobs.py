@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import uuid
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -384,7 +386,7 @@ def test_a_prebuilt_workload_with_other_pods_than_its_job_ends_out_of_sync(found
 
 def test_a_job_that_runs_and_gets_no_workload_is_suspended(found: System) -> None:
     found.client.create(JOBS, prebuilt(cpu_job(2)))
-    found.watcher.resync()
+    call_command("watch_cluster", cluster="default", once=True, stdout=StringIO())
     assert (Workload.objects.exists(), live(found)["spec"]["suspend"]) == (False, True)
 
 

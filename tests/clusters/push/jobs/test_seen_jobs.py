@@ -6,6 +6,7 @@ import pytest
 from django.conf import LazySettings
 
 from clusters.client import NAMESPACES, JsonObject
+from clusters.jobs.seen_jobs import keep_seen, seen_jobs
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
 
@@ -84,6 +85,17 @@ def test_a_large_job_is_not_kept_but_read(system: System) -> None:
     system.watcher.resync()
     system.engine.run()
     assert pushed(system) == [READ, WRITTEN]
+
+
+def test_a_job_that_is_too_deep_for_the_encoder_is_not_kept_and_the_others_are(system: System) -> None:
+    deep: object = "end"
+    for _ in range(300):
+        deep = {"more": deep}
+    jobs = [gpu_job("plain", suspend=True), {**gpu_job("deep", suspend=True), "spec": {"template": deep}}]
+    for number, job in enumerate(jobs):
+        job["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": "1"}
+    keep_seen(system.cluster, jobs)
+    assert [*seen_jobs(system.cluster, ["uid-0", "uid-1"])] == ["uid-0"]
 
 
 def test_without_redis_a_waiting_job_is_read(system: System, settings: LazySettings) -> None:
