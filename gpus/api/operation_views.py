@@ -31,7 +31,9 @@ class CloseSerializer(Shape):
     """Whether a node or a device is cordoned, and whether it is being drained; omitted fields keep their values."""
 
     cordoned = TrueOrFalse(required=False)
-    draining = TrueOrFalse(required=False, help_text="Draining also cordons; uncordoning ends it.")
+    draining = TrueOrFalse(
+        required=False, help_text="Draining also cordons, and uncordoning ends it; false ends the drain alone."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Require at least one of the fields, and reject contradictory ones."""

@@ -6,7 +6,7 @@ import { answer, api } from "./client";
 export type CordonTarget = { node: string } | { device: string };
 
 /** Cordoned: takes nothing new. Draining: cordoned, and what runs there is evicted. */
-export type CordonChange = { cordoned: boolean } | { draining: true };
+export type CordonChange = { cordoned: boolean } | { draining: boolean };
 
 export function useCordon(cluster: string, target: CordonTarget) {
   const queries = useQueryClient();

@@ -33,6 +33,20 @@ class TestCordon:
         opened = alice.patch(url, {"cordoned": False}, format="json").json()
         assert (opened["cordoned"], opened["draining"]) == (False, False)
 
+    @pytest.mark.parametrize("url", ["/api/v1/nodes/n1/", "/api/v1/devices/n1-1/"])
+    def test_each_step_can_be_taken_back_to_the_state_before(self, alice: SchemaClient, node: Node, url: str) -> None:
+        def after(**change: bool) -> tuple[bool, bool]:
+            answer = alice.patch(url, change, format="json").json()
+            return answer["cordoned"], answer["draining"]
+
+        assert (after(cordoned=True), after(cordoned=False)) == ((True, False), (False, False))
+        assert (after(draining=True), after(cordoned=False)) == ((True, True), (False, False))
+        cordoned = after(cordoned=True)
+        assert (after(draining=True), after(draining=False)) == ((True, True), cordoned)
+        assert (after(cordoned=False), after(cordoned=True)) == ((False, False), cordoned)
+        draining = after(draining=True)
+        assert (after(cordoned=False), after(draining=True)) == ((False, False), draining)
+
     @pytest.mark.parametrize("body", [{}, {"draining": True, "cordoned": False}])
     def test_what_says_nothing_or_contradicts_itself_is_refused(
         self, alice: SchemaClient, node: Node, body: dict[str, bool]

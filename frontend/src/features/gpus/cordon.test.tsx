@@ -5,7 +5,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
 import type { LiveDevice, Session } from "@/api/types";
 import { renderPart, serve } from "@/test-render";
-import { CordonButtons, holdersOf, nextSteps } from "./cordon";
+import { CordonButtons, type CordonProps, holdersOf, nextSteps } from "./cordon";
 
 const session = (admin: boolean): Session => ({
   authenticated: true,
@@ -23,12 +23,13 @@ beforeEach(() => {
   vi.stubGlobal("WebSocket", SilentSocket);
 });
 
-const buttons = (
+const buttonsOf = (state: CordonProps["state"]) => (
   <ClusterProvider cluster="default">
-    <CordonButtons target={{ device: "GPU-1" }} name="Device 0 of node-1" state={undefined} />
+    <CordonButtons target={{ device: "GPU-1" }} name="Device 0 of node-1" state={state} />
     <Notifications />
   </ClusterProvider>
 );
+const buttons = buttonsOf(undefined);
 
 it.each([
   [undefined, ["cordon", "drain"]],
@@ -63,6 +64,26 @@ it("asks before it drains, and says what that means", async () => {
   expect(sent?.body).toEqual({ draining: true });
   await user.click(await screen.findByRole("button", { name: "Undo" }));
   await waitFor(() => expect(calls.at(-1)?.body).toEqual({ cordoned: false }));
+});
+
+it.each([
+  [undefined, "Cordon", { cordoned: true }, { cordoned: false }],
+  [undefined, "Drain", { draining: true }, { cordoned: false }],
+  ["cordoned", "Drain", { draining: true }, { draining: false }],
+  ["cordoned", "Uncordon", { cordoned: false }, { cordoned: true }],
+  ["draining", "Uncordon", { cordoned: false }, { draining: true }],
+] as const)("%s: Undo of %s gives back the state before", async (state, step, change, undo) => {
+  const calls = serve([
+    [/session/, { body: session(true) }],
+    [/^PATCH/, { body: {} }],
+  ]);
+  await renderPart(buttonsOf(state));
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: step }));
+  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: step }));
+  await user.click(await screen.findByRole("button", { name: "Undo" }));
+  const sent = () => calls.filter(({ method }) => method === "PATCH").map(({ body }) => body);
+  await waitFor(() => expect(sent()).toEqual([change, undo]));
 });
 
 it("names each workload that holds a device or has a pod there once", () => {

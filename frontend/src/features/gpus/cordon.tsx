@@ -14,6 +14,7 @@ import { tellWithUndo } from "@/components/dialog/undo-notification";
 import { Icon, type IconName } from "@/components/icon";
 import { TriedEffects } from "@/components/manifest/tried-effects";
 import { WorkloadNames } from "@/components/object-links";
+import type { CordonState } from "@/lib/words/node-state";
 
 type Step = "cordon" | "drain" | "uncordon";
 
@@ -44,8 +45,14 @@ const steps = (): Record<
   },
 });
 
+/** What gives back the state before the step; a drain of what was cordoned leaves it cordoned. */
+export function undoOf(step: Step, state: CordonState): CordonChange {
+  if (step === "uncordon") return state === "draining" ? { draining: true } : { cordoned: true };
+  return state === "cordoned" ? { draining: false } : { cordoned: false };
+}
+
 /** What may be done next; `state` is undefined where that is not known. */
-export function nextSteps(state: "cordoned" | "draining" | undefined): Step[] {
+export function nextSteps(state: CordonState): Step[] {
   if (state === "draining") return ["uncordon"];
   return state === "cordoned" ? ["drain", "uncordon"] : ["cordon", "drain"];
 }
@@ -54,12 +61,12 @@ export interface CordonProps {
   target: CordonTarget;
   /** What the questions call it. */
   name: string;
-  state: "cordoned" | "draining" | undefined;
+  state: CordonState;
 }
 
 /** In a row, for a place that has room. */
 export function CordonButtons({ target, name, state }: CordonProps) {
-  const { allowed, ask, question } = useQuestion(target, name);
+  const { allowed, ask, question } = useQuestion({ target, name, state });
   if (!allowed) return null;
   return (
     <Group gap="xs">
@@ -82,7 +89,7 @@ export function CordonButtons({ target, name, state }: CordonProps) {
 
 /** Behind one small button, for a place that has none. */
 export function CordonMenu({ target, name, state }: CordonProps) {
-  const { allowed, ask, question } = useQuestion(target, name);
+  const { allowed, ask, question } = useQuestion({ target, name, state });
   if (!allowed) return null;
   return (
     <>
@@ -110,13 +117,11 @@ export function CordonMenu({ target, name, state }: CordonProps) {
   );
 }
 
-function useQuestion(target: CordonTarget, name: string) {
+function useQuestion(place: CordonProps) {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const cluster = useCluster();
   const [asked, ask] = useState<Step | null>(null);
-  const question = asked !== null && (
-    <Question target={target} name={name} step={asked} onClose={() => ask(null)} />
-  );
+  const question = asked !== null && <Question {...place} step={asked} onClose={() => ask(null)} />;
   return { allowed: isClusterAdmin(session) && !isMirrored(session, cluster), ask, question };
 }
 
@@ -185,14 +190,12 @@ export function holdersOf(
   return [...new Set([...holding, ...running])].sort();
 }
 
-interface QuestionProps {
-  target: CordonTarget;
-  name: string;
+interface QuestionProps extends CordonProps {
   step: Step;
   onClose: () => void;
 }
 
-function Question({ target, name, step, onClose }: QuestionProps) {
+function Question({ target, name, state, step, onClose }: QuestionProps) {
   const cordon = useCordon(useCluster(), target);
   const { label, consequence, change } = steps()[step];
   return (
@@ -210,7 +213,7 @@ function Question({ target, name, step, onClose }: QuestionProps) {
               step === "drain"
                 ? t`${name}. Undo ends the drain; evicted workloads stay in their queues.`
                 : name,
-              () => cordon.mutate(step === "uncordon" ? { cordoned: true } : { cordoned: false }),
+              () => cordon.mutate(undoOf(step, state)),
             );
             onClose();
           },

@@ -11,6 +11,7 @@ import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
+import { cordonState } from "@/lib/words/node-state";
 import { DeviceDrawer } from "./device/device-drawer";
 import { DriftPanel } from "./drift-panel";
 import { FragmentationPanel } from "./fragmentation-panel";
@@ -59,6 +60,10 @@ function Devices({
   const groups = useMemo(() => groupByNode(shown), [shown]);
   const nodes = useQuery(nodesQuery(useCluster()));
   const faults = useMemo(() => nodeFaults(nodes.data ?? []), [nodes.data]);
+  const cordons = useMemo(
+    () => new Map(nodes.data?.map((node) => [node.name, cordonState(node)])),
+    [nodes.data],
+  );
   const view = filters.view ?? (all.length > MANY_DEVICES ? "compact" : "detailed");
   const opened = filters.device === undefined ? undefined : devices[filters.device];
 
@@ -102,6 +107,7 @@ function Devices({
         <NodeGrid
           groups={groups}
           faults={faults}
+          cordons={cordons}
           compact={view === "compact"}
           highlight={filters.namespace}
           onOpen={(device) => onFilter({ ...filters, device })}

@@ -10,6 +10,7 @@ import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { deviceModel, partsWord } from "@/lib/words/device-words";
+import type { CordonState } from "@/lib/words/node-state";
 import { CordonMenu } from "./cordon";
 import { DeviceHint, useRest } from "./device/device-facts";
 import { gpuStateLooks } from "./gpu-state";
@@ -21,6 +22,8 @@ export interface NodeDevicesProps {
   group: NodeGroup;
   /** What keeps pods off the node. */
   fault: string | undefined;
+  /** Only for a node's name with its menu. */
+  cordon?: CordonState;
   compact: boolean;
   /** Without the node's name, where the page says it. */
   bare?: boolean;
@@ -30,7 +33,7 @@ export interface NodeDevicesProps {
 }
 
 export const NodeDevices = memo(
-  function NodeDevices({ group, fault, compact, bare = false, highlight, onOpen }: NodeDevicesProps) {
+  function NodeDevices({ group, fault, cordon, compact, bare = false, highlight, onOpen }: NodeDevicesProps) {
     const DeviceView = compact ? CompactDevice : FullDevice;
     return (
       <section
@@ -38,7 +41,7 @@ export const NodeDevices = memo(
         data-compact={compact || undefined}
         aria-label={t`Node ${group.node}`}
       >
-        {!bare && <NodeHead group={group} fault={fault} compact={compact} />}
+        {!bare && <NodeHead group={group} fault={fault} cordon={cordon} compact={compact} />}
         <div className={compact ? classes.compactDevices : classes.devices}>
           {group.entries.map((entry) => (
             <DeviceView key={entry.uuid} entry={entry} highlight={highlight} onOpen={onOpen} />
@@ -51,12 +54,15 @@ export const NodeDevices = memo(
   (before, after) =>
     before.compact === after.compact &&
     before.fault === after.fault &&
+    before.cordon === after.cordon &&
     before.highlight === after.highlight &&
     before.group.entries.length === after.group.entries.length &&
     before.group.entries.every((entry, place) => entry.device === after.group.entries[place]?.device),
 );
 
-function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "fault" | "compact">) {
+type NodeHeadProps = Pick<NodeDevicesProps, "group" | "fault" | "cordon" | "compact">;
+
+function NodeHead({ group, fault, cordon, compact }: NodeHeadProps) {
   const sum = (of: (device: LiveDevice) => number) =>
     group.entries.reduce((total, entry) => total + of(entry.device), 0);
   const memory = formatShare(
@@ -89,13 +95,7 @@ function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "f
             ? `${memory} · ${cores}`
             : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
         </Text>
-        {!compact && (
-          <CordonMenu
-            target={{ node: group.node }}
-            name={group.node}
-            state={fault === "cordoned" || fault === "draining" ? fault : undefined}
-          />
-        )}
+        {!compact && <CordonMenu target={{ node: group.node }} name={group.node} state={cordon} />}
       </Group>
     </Group>
   );

@@ -2,6 +2,7 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { textScale } from "@/lib/text-scale";
+import type { CordonState } from "@/lib/words/node-state";
 import classes from "./gpus.module.css";
 import { NodeDevices, type NodeDevicesProps } from "./node-devices";
 import type { NodeGroup } from "./summary";
@@ -10,6 +11,8 @@ export interface NodeGridProps extends Pick<NodeDevicesProps, "compact" | "highl
   groups: NodeGroup[];
   /** What keeps pods off a node, by its name. */
   faults: ReadonlyMap<string, string>;
+  /** What admins closed of it, by its name. */
+  cordons: ReadonlyMap<string, CordonState>;
 }
 
 /** A node of eight devices, in px; on a wide screen several stand side by side. */
@@ -19,7 +22,7 @@ const WORDS_WIDTH = 1_075;
 const GAP = 10;
 const ROW_HEIGHT = { compact: 86, detailed: 166 };
 
-export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGridProps) {
+export function NodeGrid({ groups, faults, cordons, compact, highlight, onOpen }: NodeGridProps) {
   const frame = useRef<HTMLDivElement>(null);
   const { top, width } = usePlace(frame);
   const columns = columnsIn(width, compact ? NODE_WIDTH.compact : detailedWidth());
@@ -49,6 +52,7 @@ export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGri
               key={group.node}
               group={group}
               fault={faults.get(group.node)}
+              cordon={cordons.get(group.node)}
               compact={compact}
               highlight={highlight}
               onOpen={onOpen}

@@ -32,6 +32,14 @@ export interface NodeFlags {
   draining: boolean;
 }
 
+/** What kueueweb's admins closed; the cluster's own cordon is apart. */
+export type CordonState = "cordoned" | "draining" | undefined;
+
+export function cordonState({ cordoned, draining }: Pick<NodeFlags, "cordoned" | "draining">): CordonState {
+  if (draining) return "draining";
+  return cordoned ? "cordoned" : undefined;
+}
+
 /** What matters most of it: a node that does not answer, then one that is emptied, then one that is closed. */
 export function nodeState({ ready, unschedulable, cordoned, draining }: NodeFlags): NodeState {
   if (!ready) return "not-ready";

@@ -2,6 +2,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { CordonButtons } from "@/features/gpus/cordon";
 import { DevicesOfNode } from "@/features/gpus/devices-of-node";
 import { NodePage } from "@/features/nodes/node-page";
+import { cordonState } from "@/lib/words/node-state";
 
 const route = getRouteApi("/app/nodes/$name");
 
@@ -11,13 +12,7 @@ export function NodeRoute() {
     <NodePage
       key={name}
       name={name}
-      actions={({ cordoned, draining }) => (
-        <CordonButtons
-          target={{ node: name }}
-          name={name}
-          state={draining ? "draining" : cordoned ? "cordoned" : undefined}
-        />
-      )}
+      actions={(node) => <CordonButtons target={{ node: name }} name={name} state={cordonState(node)} />}
       devices={() => <DevicesOfNode node={name} />}
     />
   );

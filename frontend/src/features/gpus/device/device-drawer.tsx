@@ -13,6 +13,7 @@ import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { deviceModel, partsWord } from "@/lib/words/device-words";
+import { cordonState } from "@/lib/words/node-state";
 import { CordonButtons } from "../cordon";
 import { gpuStateLooks } from "../gpu-state";
 import { deviceTitle, formatCores } from "../units";
@@ -62,11 +63,6 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
       )}
     </Drawer>
   );
-}
-
-function cordonState(device: LiveDevice): "cordoned" | "draining" | undefined {
-  if (device.draining) return "draining";
-  return device.cordoned ? "cordoned" : undefined;
 }
 
 function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
