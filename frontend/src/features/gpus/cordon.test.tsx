@@ -86,6 +86,27 @@ it.each([
   await waitFor(() => expect(sent()).toEqual([change, undo]));
 });
 
+it("says why an undo failed, although its dialog is closed", async () => {
+  const calls = serve([
+    [/session/, { body: session(true) }],
+    [/^PATCH/, { body: {} }],
+  ]);
+  await renderPart(buttons);
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Drain" }));
+  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Drain" }));
+  const undo = await screen.findByRole("button", { name: "Undo" });
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  const refused = serve([
+    [/session/, { body: session(true) }],
+    [/^PATCH/, { status: 404, body: { reason: "NotFound", message: "Device GPU-1 does not exist." } }],
+  ]);
+  await user.click(undo);
+  expect(await screen.findByText("Undo failed: Draining")).toBeDefined();
+  expect(screen.getByText("Device 0 of node-1: Device GPU-1 does not exist.")).toBeDefined();
+  expect(calls.concat(refused).filter(({ method }) => method === "PATCH")).toHaveLength(2);
+});
+
 it("names each workload that holds a device or has a pod there once", () => {
   const device = (node: string, ...workloads: (string | null)[]) =>
     ({ node, slices: workloads.map((workload) => ({ workload })) }) as unknown as LiveDevice;

@@ -210,10 +210,11 @@ function Question({ target, name, state, step, onClose }: QuestionProps) {
           onSuccess: () => {
             tellWithUndo(
               steps()[step].done,
+              name,
+              () => cordon.mutateAsync(undoOf(step, state)),
               step === "drain"
                 ? t`${name}. Undo ends the drain; evicted workloads stay in their queues.`
                 : name,
-              () => cordon.mutate(undoOf(step, state)),
             );
             onClose();
           },

@@ -15,7 +15,7 @@ export function tellDone(
   kind: ActionKind,
   message: string,
   opposite: WorkloadAction | undefined,
-  onUndo: (opposite: WorkloadAction) => void,
+  onUndo: (opposite: WorkloadAction) => Promise<unknown>,
 ): void {
   tellWithUndo(
     actionWords()[kind].done,

@@ -1,3 +1,4 @@
+import { Notifications } from "@mantine/notifications";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
@@ -99,4 +100,25 @@ it("asks first, and shows the server's refusal", async () => {
   await user.click(within(dialog).getByRole("button", { name: "Cancel" }));
   expect(await within(dialog).findByText("It has ended, or is being cancelled.")).toBeDefined();
   expect(calls.at(-1)?.address).toBe("/api/v1/workloads/research/train/cancel/?cluster=default");
+});
+
+it("says why an undo failed", async () => {
+  serve([
+    [/session/, { body: session("submitter", "research") }],
+    [/POST .*questions/, { status: 503, body: { reason: "NoStudio", message: "No studio runs." } }],
+    [/POST .*\/hold\//, { body: WORKLOAD }],
+    [/POST .*\/release\//, { status: 409, body: { reason: "Conflict", message: "It has ended." } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <Notifications />
+      <WorkloadActions workload={WORKLOAD} />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Hold" }));
+  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Hold" }));
+  await user.click(await screen.findByRole("button", { name: "Undo" }));
+  expect(await screen.findByText("Undo failed: On hold")).toBeDefined();
+  expect(screen.getByText("research/train: It has ended.")).toBeDefined();
 });

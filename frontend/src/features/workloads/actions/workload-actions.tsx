@@ -75,7 +75,7 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
         action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
           onSuccess: () => {
             tellDone(kind, name, undoOf(kind, workload.priority_class), (opposite) =>
-              action.mutate(opposite),
+              action.mutateAsync(opposite),
             );
             onClose();
           },

@@ -1,10 +1,11 @@
 import { Notifications } from "@mantine/notifications";
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import { useState } from "react";
 import { beforeEach, expect, test, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
 import type { WorkloadFilters } from "@/lib/url/workload-filters";
-import { renderPart, serve } from "@/test-render";
+import { type Answer, renderPart, serve } from "@/test-render";
 import { BulkBar } from "./bulk-bar";
 import { selectedOf, useSelection } from "./selection";
 
@@ -29,6 +30,29 @@ function Page() {
       <BulkBar selection={selection} total={3} />
     </>
   );
+}
+
+/** Stands for the application: the reader can leave the page, and its notifications stay. */
+function Site() {
+  const [isLeft, leave] = useState(false);
+  return (
+    <ClusterProvider cluster="default">
+      <Notifications />
+      {!isLeft && <Page />}
+      <button type="button" onClick={() => leave(true)}>
+        leave
+      </button>
+    </ClusterProvider>
+  );
+}
+
+async function holdOne() {
+  await renderPart(<Site />);
+  const user = userEvent.setup();
+  await user.click(screen.getByRole("button", { name: "tick" }));
+  await user.click(screen.getByRole("button", { name: "Hold" }));
+  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Hold" }));
+  return { user, undo: await screen.findByRole("button", { name: "Undo" }) };
 }
 
 class SilentSocket {
@@ -92,17 +116,31 @@ test("what was held is released again by Undo", async () => {
     [/^POST .*\/workloads\/hold\//, { body: { changed: [ROWS[0]], skipped: [] } }],
     [/^POST .*\/workloads\/release\//, { body: { changed: [ROWS[0]], skipped: [] } }],
   ]);
-  await renderPart(
-    <ClusterProvider cluster="default">
-      <Notifications />
-      <Page />
-    </ClusterProvider>,
-  );
-  const user = userEvent.setup();
-  await user.click(screen.getByRole("button", { name: "tick" }));
-  await user.click(screen.getByRole("button", { name: "Hold" }));
-  await user.click(within(await screen.findByRole("dialog")).getByRole("button", { name: "Hold" }));
-  await user.click(await screen.findByRole("button", { name: "Undo" }));
+  const { user, undo } = await holdOne();
+  await user.click(undo);
   await waitFor(() => expect(calls.at(-1)?.address).toContain("/workloads/release/"));
   expect(calls.at(-1)?.body).toEqual({ workloads: [{ namespace: "a", name: "w-1" }] });
+});
+
+const HELD: [RegExp, Answer] = [/^POST .*\/workloads\/hold\//, { body: { changed: [ROWS[0]], skipped: [] } }];
+
+test("an undo that changed only a part is told as the action is", async () => {
+  const skipped = [{ ...row("w-1"), reason: "Conflict", message: "It has ended." }];
+  serve([HELD, [/^POST .*\/workloads\/release\//, { body: { changed: [], skipped } }]]);
+  const { user, undo } = await holdOne();
+  await user.click(undo);
+  const result = await screen.findByRole("dialog", { name: "Release" });
+  expect(within(result).getByText(/: 0 of 1 workload$/)).toBeTruthy();
+  expect(within(result).getByRole("region", { name: "1 skipped" }).textContent).toContain(
+    "It has ended.a/w-1",
+  );
+});
+
+test("after the page is left, a notification says why an undo was refused", async () => {
+  serve([HELD, [/release/, { status: 403, body: { reason: "PermissionDenied", message: "You may not." } }]]);
+  const { user, undo } = await holdOne();
+  await user.click(screen.getByRole("button", { name: "leave" }));
+  await user.click(undo);
+  expect(await screen.findByText("Undo failed: On hold")).toBeTruthy();
+  expect(screen.getByText("1 workload: 0 changed. You may not.")).toBeTruthy();
 });

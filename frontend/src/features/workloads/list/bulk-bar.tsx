@@ -2,7 +2,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import type { WorkloadReference } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
@@ -30,6 +30,7 @@ export function BulkBar({ selection, total }: BulkBarProps) {
   const [asked, setAsked] = useState<ActionKind | null>(null);
   const undo = useBulkAction(useCluster()).mutation;
   const [done, setDone] = useState<{ kind: ActionKind; result: ManyResult } | null>(null);
+  const isShown = useIsShown();
   return (
     <>
       {selection.selected.length > 0 && <Actions selection={selection} total={total} onAsk={setAsked} />}
@@ -43,15 +44,36 @@ export function BulkBar({ selection, total }: BulkBarProps) {
             selection.clear();
             if (result.changed < result.asked) setDone({ kind: asked, result });
             else
-              tellDone(asked, countWords(result.asked), undoOf(asked), (opposite) =>
-                undo.mutate({ action: opposite, workloads }),
-              );
+              tellDone(asked, countWords(result.asked), undoOf(asked), async (opposite) => {
+                const undone = await undo.mutateAsync({ action: opposite, workloads });
+                if (undone.changed === undone.asked) return;
+                if (!isShown.current) throw new Error(partWords(undone));
+                setDone({ kind: opposite.kind, result: undone });
+              });
           }}
         />
       )}
       {done !== null && <BulkResult {...done} onClose={() => setDone(null)} />}
     </>
   );
+}
+
+/** False once the reader has left the page: the button of an undo is still there for a while. */
+function useIsShown() {
+  const isShown = useRef(true);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  return isShown;
+}
+
+/** A result in one line, for a reader who has left the page. */
+function partWords({ changed, skipped, failed }: ManyResult): string {
+  const whys = [...new Set([...failed, ...skipped].map(({ why }) => why))].join(" ");
+  return t`${formatCount(changed)} changed. ${whys}`;
 }
 
 function countWords(count: number): string {
