@@ -3,11 +3,13 @@ import type { WorkloadAction } from "@/api/workloads";
 import { tellWithUndo } from "@/components/dialog/undo-notification";
 import { type ActionKind, actionWords } from "./action-words";
 
-/** The action that takes it back: another priority only if all had this class before. */
-export function undoOf(kind: ActionKind, classBefore = ""): WorkloadAction | undefined {
+/**
+ * The action that takes it back. Another priority has none: the class before may be a PriorityClass, or there was none,
+ * and only a WorkloadPriorityClass can be chosen.
+ */
+export function undoOf(kind: ActionKind): WorkloadAction | undefined {
   if (kind === "hold") return { kind: "release" };
   if (kind === "release") return { kind: "hold" };
-  if (kind === "priority" && classBefore !== "") return { kind: "priority", priority_class: classBefore };
   return undefined;
 }
 

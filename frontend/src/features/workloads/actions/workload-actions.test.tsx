@@ -122,3 +122,30 @@ it("says why an undo failed", async () => {
   expect(await screen.findByText("Undo failed: On hold")).toBeDefined();
   expect(screen.getByText("research/train: It has ended.")).toBeDefined();
 });
+
+it("offers no undo of another priority, whose class before may be a PriorityClass", async () => {
+  const classed = { ...WORKLOAD, priority_class: "high" };
+  const calls = serve([
+    [/session/, { body: session("submitter", "research") }],
+    [/POST .*questions/, { status: 503, body: { reason: "NoStudio", message: "No studio runs." } }],
+    [/GET .*workload-priority-classes/, { body: { results: [{ name: "urgent" }], next: null } }],
+    [/POST .*\/priority\//, { body: WORKLOAD }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <Notifications />
+      <WorkloadActions workload={classed} />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Change priority" }));
+  const dialog = await screen.findByRole("dialog");
+  await user.click(within(dialog).getByRole("combobox", { name: "WorkloadPriorityClass" }));
+  await user.click(await screen.findByRole("option", { name: "urgent" }));
+  await user.click(within(dialog).getByRole("button", { name: "Change priority" }));
+  expect(await screen.findByText("Priority changed")).toBeDefined();
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+  expect(calls.find(({ address }) => address.includes("/priority/"))?.body).toEqual({
+    priority_class: "urgent",
+  });
+});

@@ -74,9 +74,7 @@ function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
       onConfirm={() =>
         action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
           onSuccess: () => {
-            tellDone(kind, name, undoOf(kind, workload.priority_class), (opposite) =>
-              action.mutateAsync(opposite),
-            );
+            tellDone(kind, name, undoOf(kind), (opposite) => action.mutateAsync(opposite));
             onClose();
           },
         })
