@@ -27,7 +27,9 @@ class EvictionSerializer(serializers.Serializer[Any]):
     preemptor_cluster_queue = serializers.CharField(allow_blank=True)
     ran_seconds = serializers.IntegerField(help_text="How long it was admitted; lost without a checkpoint.")
     devices = serializers.IntegerField(help_text="How many devices, or shares of devices, it holds.")
-    starts_again = serializers.BooleanField(help_text="Whether it starts elsewhere in the cycles that follow.")
+    starts_again = serializers.BooleanField(
+        help_text="Whether it starts again in the cycles that follow, in the same place or elsewhere."
+    )
 
 
 class EvictionsSerializer(serializers.Serializer[Any]):

@@ -255,6 +255,10 @@ def test_the_command_prints_text_or_json(cluster: Cluster, tmp_path: Path) -> No
     printed = StringIO()
     call_command("what_if", str(path), "--json", stdout=printed)
     assert json.loads(printed.getvalue())["first"]["effects"]["starts"] == {"team/w": "main"}
+    path.write_text("requeue: [team/a]")
+    printed = StringIO()
+    call_command("what_if", str(path), stdout=printed)
+    assert "team/a (main): RequeueRequested, 0.0 device hours; it starts again\n" in printed.getvalue()
     path.write_text("nodes: [{lose: none}]")
     with pytest.raises(CommandError, match="There is no Node none"):
         call_command("what_if", str(path))

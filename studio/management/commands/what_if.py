@@ -59,7 +59,7 @@ def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
     for lost in evictions[:_MAX_LISTED]:
         by = f" by {lost['preemptor']}" if lost["preemptor"] else ""
         hours = lost["ran_seconds"] * lost["devices"] / 3600
-        again = "; it starts again elsewhere" if lost["starts_again"] else ""
+        again = "; it starts again" if lost["starts_again"] else ""
         yield f"  {lost['workload']} ({lost['cluster_queue']}): {lost['reason']}{by}, {hours:.1f} device hours{again}"
     end = ":" if whole["waiting"] else "."
     waiting = _workloads(len(whole["waiting"]))

@@ -19,9 +19,11 @@ export interface TriedEffectsProps {
   pending: boolean;
   /** Why there is no answer; empty where there is one. */
   problem: string;
+  /** Whether the action drains: only then a workload cannot start again in its old place. */
+  drains?: boolean;
 }
 
-export function TriedEffects({ tried, pending, problem }: TriedEffectsProps) {
+export function TriedEffects({ tried, pending, problem, drains = false }: TriedEffectsProps) {
   if (problem !== "") {
     return (
       <Text size="xs" mt={4} c="var(--kw-muted)">
@@ -31,7 +33,7 @@ export function TriedEffects({ tried, pending, problem }: TriedEffectsProps) {
   }
   return (
     <>
-      {tried !== undefined && <TriedLines part={tried} />}
+      {tried !== undefined && <TriedLines part={tried} drains={drains} />}
       {pending && (
         <Group gap="xs" mt={4} wrap="nowrap">
           <Loader size={12} />
@@ -44,7 +46,7 @@ export function TriedEffects({ tried, pending, problem }: TriedEffectsProps) {
   );
 }
 
-function TriedLines({ part }: { part: Tried }) {
+function TriedLines({ part, drains }: { part: Tried; drains: boolean }) {
   const { starts, preempted } = part.effects;
   const again = part.evictions.workloads.filter((lost) => lost.starts_again).map(({ workload }) => workload);
   const others = starts.workloads.map(({ workload }) => workload).filter((key) => !again.includes(key));
@@ -55,10 +57,17 @@ function TriedLines({ part }: { part: Tried }) {
       {again.length > 0 && (
         <List.Item>
           <WorkloadNames
-            text={plural(again.length, {
-              one: "# of them starts again elsewhere at once",
-              other: "# of them start again elsewhere at once",
-            })}
+            text={
+              drains
+                ? plural(again.length, {
+                    one: "# of them starts again elsewhere at once",
+                    other: "# of them start again elsewhere at once",
+                  })
+                : plural(again.length, {
+                    one: "# of them starts again at once",
+                    other: "# of them start again at once",
+                  })
+            }
             count={again.length}
             workloads={again}
           />

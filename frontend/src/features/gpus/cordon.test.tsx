@@ -86,6 +86,29 @@ it.each([
   await waitFor(() => expect(sent()).toEqual([change, undo]));
 });
 
+it("says of a drain that evicted workloads start elsewhere", async () => {
+  const none = { count: 0, workloads: [] };
+  const evicted = { workload: "x/job", starts_again: true };
+  const first = {
+    effects: { starts: { count: 1, workloads: [evicted] }, preempted: none },
+    evictions: { workloads: [evicted] },
+  };
+  serve([
+    [/session/, { body: session(true) }],
+    [/nodes\/n1\/pods/, { body: { results: [{ namespace: "x", workload: "job" }], next: null } }],
+    [/^POST .*questions/, { status: 201, body: { id: 7 } }],
+    [/^GET .*questions\/7/, { body: { id: 7, state: "Answered", what_if: { first, whole: null } } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <CordonButtons target={{ node: "n1" }} name="n1" state={undefined} />
+    </ClusterProvider>,
+  );
+  await userEvent.setup().click(await screen.findByRole("button", { name: "Drain" }));
+  const effects = await screen.findByText(/1 of them starts again/);
+  expect(effects.textContent).toBe("1 of them starts again elsewhere at once: x/job");
+});
+
 it("says why an undo failed, although its dialog is closed", async () => {
   const calls = serve([
     [/session/, { body: session(true) }],

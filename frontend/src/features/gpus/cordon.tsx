@@ -162,7 +162,7 @@ function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) 
         )}
         {partly && ` ${t`This list of pods is incomplete.`}`}
       </Text>
-      {plan !== null && <TriedEffects {...trial} />}
+      {plan !== null && <TriedEffects {...trial} drains />}
     </Alert>
   );
 }

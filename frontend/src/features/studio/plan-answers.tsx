@@ -95,7 +95,7 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
             </Table.Td>
             <Table.Td>{formatDuration(lost.ran_seconds)}</Table.Td>
             <Table.Td>{formatCount(lost.devices)}</Table.Td>
-            <Table.Td>{lost.starts_again ? t`Starts elsewhere` : ""}</Table.Td>
+            <Table.Td>{lost.starts_again ? t`Starts again` : ""}</Table.Td>
           </Table.Tr>
         ))}
       </Figures>

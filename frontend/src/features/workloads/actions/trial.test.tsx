@@ -35,7 +35,7 @@ function answered(starts: string[], evicted: [string, boolean][]): { body: unkno
 }
 
 function Trial({ plan }: { plan: TriedPlan }) {
-  return <TriedEffects {...useTrial("default", plan)} />;
+  return <TriedEffects {...useTrial("default", plan)} drains={plan.nodes !== undefined} />;
 }
 
 async function tried(plan: TriedPlan, answer: { status?: number; body: unknown }) {
@@ -57,6 +57,13 @@ it("tells evicted workloads that start again from waiting ones that start", asyn
   expect(screen.getByText(/1 waiting workload starts/).textContent).toContain("y/waited");
   const asked = calls.find(({ method }) => method === "POST")?.body as { plan: string };
   expect(JSON.parse(asked.plan)).toEqual({ nodes: [{ drain: "n1" }] });
+});
+
+it("does not say that a requeued workload starts elsewhere: its old place may be the best again", async () => {
+  await tried({ requeue: ["x/job"] }, answered(["x/job"], [["x/job", true]]));
+  expect((await screen.findByText(/1 of them starts again/)).textContent).toBe(
+    "1 of them starts again at once: x/job",
+  );
 });
 
 it("says that no other workload starts", async () => {
