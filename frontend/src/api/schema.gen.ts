@@ -3638,7 +3638,7 @@ export interface components {
             ran_seconds: number;
             /** @description How many devices, or shares of devices, it holds. */
             devices: number;
-            /** @description Whether it starts elsewhere in the cycles that follow. */
+            /** @description Whether it starts again in the cycles that follow, in the same place or elsewhere. */
             starts_again: boolean;
         };
         /** @description The workloads that lose their quota. */
@@ -5123,7 +5123,7 @@ export interface components {
         /** @description Whether a node or a device is cordoned, and whether it is being drained; omitted fields keep their values. */
         PatchedCloseRequest: {
             cordoned?: boolean;
-            /** @description Draining also cordons; uncordoning ends it. */
+            /** @description Draining also cordons, and uncordoning ends it; false ends the drain alone. */
             draining?: boolean;
         };
         /** @description A ClusterQueue with the usage of its quota. */
