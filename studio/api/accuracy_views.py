@@ -83,7 +83,7 @@ class AccuracyView(ClusterView):
         """
         since = timezone.now() - timedelta(hours=_hours(request))
         visible = VisibleNames(self.access, self.cluster)
-        return Response(accuracy_json(self.cluster, since, visible.sees_queue))
+        return Response(accuracy_json(self.cluster, since, visible.cluster_queues))
 
 
 def _hours(request: Request) -> int:

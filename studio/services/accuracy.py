@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from itertools import islice
 from typing import Any, Final
 
 from accounts.models import Cluster
@@ -19,16 +17,17 @@ MAX_JUDGED: Final = 20_000
 """The newest estimates that one answer is about."""
 
 
-def accuracy_json(cluster: Cluster, since: datetime, sees_queue: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the accuracy of estimates whose workloads started since then, in ClusterQueues that the reader may see: by
-    age of waiting, and of those at submission by ClusterQueue.
+def accuracy_json(
+    cluster: Cluster, since: datetime, cluster_queues: frozenset[str] | None, max_judged: int = MAX_JUDGED
+) -> dict[str, Any]:
+    """Return the accuracy of estimates whose workloads started since then: by age of waiting, and of those at
+    submission by ClusterQueue.
+
+    It is about the newest `max_judged` estimates of these ClusterQueues, which the reader may see; None means all.
     """
     by_stage: dict[int, list[JudgedEstimate]] = {stage: [] for stage in STAGES_SECONDS}
     by_queue: dict[str, list[JudgedEstimate]] = defaultdict(list)
-    sees: dict[str, bool] = {}
-    for queue, stage, p10, p50, p90, waited in islice(judged_seconds(cluster, since), MAX_JUDGED):
-        if not sees.setdefault(queue, sees_queue(queue)):
-            continue
+    for queue, stage, p10, p50, p90, waited in judged_seconds(cluster, since, cluster_queues, max_judged):
         judged = JudgedEstimate(waited.total_seconds(), p10, p50, p90)
         by_stage[stage].append(judged)
         if stage == 0:

@@ -160,10 +160,13 @@ def forget_estimates(before: datetime) -> None:
     KeptEstimate.objects.filter(made_at__lt=before).delete()
 
 
-def judged_seconds(cluster: Cluster, since: datetime) -> Iterable[tuple[Any, ...]]:
-    """The kept estimates whose workloads started since then: (ClusterQueue, stage, p10, p50, p90, waited), the newest
-    first."""
+def judged_seconds(
+    cluster: Cluster, since: datetime, cluster_queues: frozenset[str] | None, limit: int
+) -> Iterable[tuple[Any, ...]]:
+    """The newest kept estimates, at most `limit`, whose workloads started since then in these ClusterQueues (None: in
+    all): (ClusterQueue, stage, p10, p50, p90, waited), the newest first."""
     found = KeptEstimate.objects.filter(cluster=cluster, started_at__gte=since).order_by("-started_at", "-pk")
-    return found.values_list(
-        "cluster_queue", "stage_seconds", "p10_seconds", "p50_seconds", "p90_seconds", F("started_at") - F("made_at")
-    )
+    if cluster_queues is not None:
+        found = found.filter(cluster_queue__in=cluster_queues)
+    columns = ("cluster_queue", "stage_seconds", "p10_seconds", "p50_seconds", "p90_seconds")
+    return found.values_list(*columns, F("started_at") - F("made_at"))[:limit]

@@ -29,6 +29,11 @@ class VisibleNames:
         """The name of a ClusterQueue; empty if the reader may not see it."""
         return name if self.sees_queue(name) else ""
 
+    @property
+    def cluster_queues(self) -> frozenset[str] | None:
+        """The ClusterQueues that the reader may see; None means all."""
+        return self._visibility.cluster_queues
+
     def sees_queue(self, name: str) -> bool:
         """Whether the reader may see a ClusterQueue."""
         return self._visibility.sees_queue(name)

@@ -7,11 +7,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Cluster
 from queues.models import LocalQueue
 from studio.models import KeptEstimate
+from studio.services.accuracy import accuracy_json
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue
 
@@ -75,3 +78,17 @@ def test_the_hours_are_bounded(judged: Cluster, vera: SchemaClient) -> None:
         response = vera.get(f"/api/v1/studio/accuracy/?hours={hours}")
         assert response.status_code == 400
         assert "must be a number from 1 to 720" in str(response.json())
+
+
+def test_the_newest_estimates_are_those_of_the_visible_queues(judged: Cluster) -> None:
+    """The busy queue `b` leaves the others their place, and no more rows are read than the answer is about."""
+    for _ in range(5):
+        keep(judged, "b", 3000, hours_ago=0.5)
+    since = timezone.now() - timedelta(hours=24)
+    with CaptureQueriesContext(connection) as queries:
+        found = accuracy_json(judged, since, frozenset({"a"}), max_judged=2)
+    assert sum(stage["count"] for stage in found["stages"]) == 2
+    assert {each["cluster_queue"] for each in found["cluster_queues"]} <= {"a"}
+    assert "LIMIT 2" in queries[0]["sql"]
+    assert accuracy_json(judged, since, None, max_judged=6)["stages"][0]["count"] == 6
+    assert accuracy_json(judged, since, frozenset())["stages"][0]["count"] == 0
