@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float64]
 MIN_ENDED_RUNS: Final = 5
 _MAX_KEPT: Final = 200
 """Ended runs that are kept per group."""
+MAX_GROUPS: Final = 20_000
+"""Groups that are kept: users name workloads, so that new groups never cease."""
 _BACKING_OFF_RUNS: Final = 5.0
 """All runs of a coarser level together weigh as many as this number of the workload's own level."""
 _MAX_OVERRUN: Final = 0.2
@@ -72,13 +74,29 @@ def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats)
     return Survival(times[is_end], np.cumsum(np.log(surviving)))
 
 
-class RunHistory:
-    """The runs that have ended, per group of like workloads, the newest last."""
+@dataclass(slots=True)
+class _Group:
+    """The ended runs of like workloads, the newest last: seconds, shares of the declared run time, the longest."""
 
-    def __init__(self, runs: Iterable[EndedRun] = ()) -> None:
-        self._seconds: dict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_KEPT))
-        self._shares: dict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=_MAX_KEPT))
-        self._longest: dict[Hashable, float] = {}
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))
+    shares: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))
+    longest: float = 0.0
+
+    def add(self, run: EndedRun) -> None:
+        self.seconds.append(run.seconds)
+        self.longest = max(run.seconds, self.longest)
+        if run.declared_seconds:
+            self.shares.append(run.seconds / run.declared_seconds)
+
+
+class RunHistory:
+    """The runs that have ended, per group of like workloads, the newest last. The `max_groups` groups are kept in which
+    a run ended last."""
+
+    def __init__(self, runs: Iterable[EndedRun] = (), max_groups: int = MAX_GROUPS) -> None:
+        self._groups: dict[Hashable, _Group] = {}
+        """The group that a run was added to last is at the end."""
+        self._max_groups = max_groups
         self.count = 0
         for run in runs:
             self.add(run)
@@ -87,18 +105,21 @@ class RunHistory:
         """Add a run that ended after all known runs."""
         self.count += 1
         for level in run.levels:
-            self._seconds[level].append(run.seconds)
-            self._longest[level] = max(run.seconds, self._longest.get(level, 0.0))
-            if run.declared_seconds:
-                self._shares[level].append(run.seconds / run.declared_seconds)
+            group = self._groups.pop(level, None) or _Group()
+            group.add(run)
+            self._groups[level] = group
+        while len(self._groups) > self._max_groups:
+            del self._groups[next(iter(self._groups))]
 
     def ended(self, level: Hashable, *, as_shares: bool) -> Sequence[float]:
         """Return the lengths of the ended runs of a level: seconds, or shares of the declared run time."""
-        return tuple((self._shares if as_shares else self._seconds).get(level, ()))
+        group = self._groups.get(level)
+        return () if group is None else tuple(group.shares if as_shares else group.seconds)
 
     def longest(self, level: Hashable) -> float | None:
         """Return the length in seconds of the longest run of a level that has ended, or None."""
-        return self._longest.get(level)
+        group = self._groups.get(level)
+        return None if group is None else group.longest
 
 
 class RunTimes:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.estimates.run_times import RunHistory, RunTimes, kaplan_meier
+from scheduling.estimates.run_times import MAX_GROUPS, RunHistory, RunTimes, kaplan_meier
 from scheduling.estimates.snapshot import EndedRun, RunningWorkload
 
 LENGTHS = st.lists(st.integers(1, 50).map(float), min_size=1, max_size=30)
@@ -81,3 +81,25 @@ def test_a_declared_time_is_scaled_by_the_share_that_runs_use() -> None:
     declared = np.array([1000.0, np.nan])
     remaining = times.remaining(("own",), np.zeros(2), declared, np.repeat(UNIFORM, 2, axis=1))
     assert np.median(remaining, axis=0).tolist() == [500.0, 50.0]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(2, 6))
+def test_the_groups_are_kept_in_which_runs_ended_last(jobs: list[int], max_groups: int) -> None:
+    """The group of all runs is always among them."""
+    history = RunHistory([EndedRun((f"job-{job}", "all"), float(job + 1)) for job in jobs], max_groups)
+    newest = list(dict.fromkeys(reversed(jobs)))[: max_groups - 1]
+    known = {job for job in range(10) if history.ended(f"job-{job}", as_shares=False)}
+    assert known == set(newest)
+    assert {job for job in range(10) if history.longest(f"job-{job}") is not None} == known
+    assert history.ended("all", as_shares=False) == tuple(float(job + 1) for job in jobs)
+    assert history.count == len(jobs)
+    if len(set(jobs)) < max_groups:
+        for job in known:
+            assert len(history.ended(f"job-{job}", as_shares=False)) == jobs.count(job)
+
+
+def test_names_that_users_choose_do_not_let_the_history_grow() -> None:
+    history = RunHistory(EndedRun((f"job-{number}", "all"), 1.0, 2.0) for number in range(MAX_GROUPS + 100))
+    known = [number for number in range(MAX_GROUPS + 100) if history.ended(f"job-{number}", as_shares=True)]
+    assert len(known) == MAX_GROUPS - 1
+    assert known[0] == 101
