@@ -23,28 +23,27 @@ MAX_RUNS: Final = 5_000
 _MAX_COMPARED: Final = 5_000
 _FINISHED: Final = "Finished"
 
-# The first quota that the workload got after the estimate, by the log of decisions.
+# A start is the first quota that the workload got after the estimate, by the log of decisions. A workload that neither
+# started nor waits has left. One statement sees one moment: of a start between two, the second would see only the end
+# of the wait.
 _JUDGE: Final = """
-    UPDATE studio_keptestimate AS kept SET started_at = found.started_at FROM (
+    UPDATE studio_keptestimate AS kept
+    SET started_at = found.started_at, left_at = CASE WHEN found.started_at IS NULL THEN %(now)s::timestamptz END
+    FROM (
         SELECT kept.id, min(decision.decided_at) AS started_at
-        FROM studio_keptestimate AS kept JOIN scheduler_decision AS decision
+        FROM studio_keptestimate AS kept LEFT JOIN scheduler_decision AS decision
             ON decision.workload_uid = kept.workload_uid AND decision.action = 'Admit'
             AND decision.decided_at >= kept.made_at
         WHERE kept.cluster_id = %(cluster)s AND kept.started_at IS NULL AND kept.left_at IS NULL
         GROUP BY kept.id
-    ) AS found WHERE kept.id = found.id
-"""
-_LEAVE: Final = """
-    UPDATE studio_keptestimate AS kept SET left_at = %(now)s
-    WHERE kept.cluster_id = %(cluster)s AND kept.started_at IS NULL AND kept.left_at IS NULL AND NOT EXISTS (
+    ) AS found
+    WHERE kept.id = found.id AND (found.started_at IS NOT NULL OR NOT EXISTS (
         SELECT FROM queues_workload AS workload
         WHERE workload.cluster_id = %(cluster)s AND workload.uid = kept.workload_uid
             AND workload.namespace = kept.namespace AND workload.name = kept.workload_name
             AND workload.active AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NULL
-    )
+    ))
 """
-
-
 _CLEAN: Final = """
     DELETE FROM queues_startestimate AS estimate
     WHERE NOT EXISTS (SELECT FROM queues_workload AS workload WHERE workload.id = estimate.workload_id)
@@ -54,8 +53,7 @@ _CLEAN: Final = """
 def judge_estimates(cluster: Cluster, now: datetime) -> None:
     """Note the starts of workloads with kept estimates. A workload that left its queue without a start judges none."""
     with connection.cursor() as cursor:
-        cursor.execute(_JUDGE, {"cluster": cluster.pk})
-        cursor.execute(_LEAVE, {"cluster": cluster.pk, "now": now})
+        cursor.execute(_JUDGE, {"cluster": cluster.pk, "now": now})
 
 
 def read_runs(cluster: Cluster, history: RunHistory, after: int) -> int:

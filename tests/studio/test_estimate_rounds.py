@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Cluster, ClusterMode
@@ -118,6 +120,27 @@ def test_a_workload_that_leaves_without_a_start_judges_nothing(cluster: Cluster,
     assert kept.left_at is not None
     store_estimates(cluster, timezone.now(), [])
     assert not StartEstimate.objects.exists()
+
+
+def test_no_start_is_lost_that_happens_while_estimates_are_judged(cluster: Cluster) -> None:
+    """The workload starts right after the first statement."""
+    waits, now = Workload.objects.get(name="waits"), timezone.now()
+    store_estimates(cluster, now, [answer(waits)])
+    started = now + timedelta(seconds=5)
+    admitted: list[Workload] = []
+
+    def start_after(execute: Callable[..., Any], *statement: Any) -> Any:
+        result = execute(*statement)
+        if statement[0].lstrip().startswith("UPDATE studio_keptestimate") and not admitted:
+            admit(waits, started)
+            admitted.append(waits)
+        return result
+
+    with connection.execute_wrapper(start_after):
+        judge_estimates(cluster, started)
+    assert admitted
+    judge_estimates(cluster, started + timedelta(seconds=60))
+    assert [*KeptEstimate.objects.values_list("started_at", "left_at")] == [(started, None)]
 
 
 def test_later_estimates_learn_from_starts(cluster: Cluster) -> None:
