@@ -224,6 +224,14 @@ def class_problem(cluster: Cluster, namespace: str, queue: str, name: str) -> st
     return _PriorityRules(cluster).class_problem(namespace, queue, name)
 
 
+def class_problems(cluster: Cluster, wanted: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
+    """Why submitters may not use priority classes, by (namespace, LocalQueue, class); without those that are allowed.
+    The rules of each LocalQueue are read once."""
+    rules = _PriorityRules(cluster)
+    found = {key: rules.class_problem(*key) for key in dict.fromkeys(wanted)}
+    return {key: problem for key, problem in found.items() if problem}
+
+
 class _PriorityRules:
     """The classes that each namespace may use, and their values; each is read once."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from gpus.models import Device, Node
 from queues.manifests.documents import Document, read_documents
 from queues.models import Workload, WorkloadPriorityClass
 from queues.services.owners import require_owner
-from queues.services.pod_policy import class_problem
+from queues.services.pod_policy import class_problems
 from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.errors import ValidationReport
@@ -188,32 +188,55 @@ def _name_of(document: Document) -> str:
 
 def _check_acted_on(cluster: Cluster, plan: Plan, access: Access) -> None:
     """Require what the actions themselves require: end, requeue and another priority."""
-    wanted = [*plan.end, *plan.requeue, *(key for key, _ in plan.priorities)]
-    keys = [(namespace, name) for namespace, _, name in (key.partition("/") for key in wanted)]
-    queues: dict[tuple[str, str], str] = {}
+    keys = [_split(key) for key in (*plan.end, *plan.requeue, *(key for key, _ in plan.priorities))]
+    queues = _queues_of_unfinished(cluster, keys)
     for namespace, name in keys:
         missing = NotFound(f"There is no unfinished Workload {namespace}/{name} in cluster {cluster.name}.")
         if not access.sees(namespace):
             raise missing
         access.require("submit", "Workload", namespace)
-        rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=name)
-        queue = rows.exclude(status=WorkloadStatus.FINISHED).values_list("queue_name", flat=True).first()
-        if queue is None:
+        if (namespace, name) not in queues:
             raise missing
-        queues[namespace, name] = queue
     require_owner(cluster, access, keys)
-    for key, name in plan.priorities:
-        namespace, _, workload = key.partition("/")
-        _check_class(cluster, access, namespace, queues[namespace, workload], name)
+    _check_classes(cluster, access, [(*_split(key), name) for key, name in plan.priorities], queues)
 
 
-def _check_class(cluster: Cluster, access: Access, namespace: str, queue: str, name: str) -> None:
-    if not WorkloadPriorityClass.objects.filter(cluster=cluster, name=name).exists():
-        raise NotFound(f"There is no WorkloadPriorityClass {name} in cluster {cluster.name}.")
-    if access.may("protect", "Workload", namespace):
+def _split(key: str) -> tuple[str, str]:
+    namespace, _, name = key.partition("/")
+    return namespace, name
+
+
+def _queues_of_unfinished(cluster: Cluster, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """The names of the LocalQueues of those workloads that exist and have not finished."""
+    if not keys:
+        return {}
+    wanted = set(keys)
+    namespaces, names = {namespace for namespace, _ in wanted}, {name for _, name in wanted}
+    rows = Workload.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=names)
+    found = rows.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "name", "queue_name")
+    return {(namespace, name): queue for namespace, name, queue in found if (namespace, name) in wanted}
+
+
+def _check_classes(
+    cluster: Cluster, access: Access, wanted: Collection[tuple[str, str, str]], queues: Mapping[tuple[str, str], str]
+) -> None:
+    """Require that the classes of (namespace, workload, class) exist, and that the author may use them there."""
+    if not wanted:
         return
-    if problem := class_problem(cluster, namespace, queue, name):
-        raise NotPermitted(f"{name} {problem}.")
+    classes = {name for _, _, name in wanted}
+    rows = WorkloadPriorityClass.objects.filter(cluster=cluster, name__in=classes)
+    known = frozenset(rows.values_list("name", flat=True))
+    asked = [
+        (namespace, queues[namespace, workload], name)
+        for namespace, workload, name in wanted
+        if name in known and not access.may("protect", "Workload", namespace)
+    ]
+    problems = class_problems(cluster, asked)
+    for namespace, workload, name in wanted:
+        if name not in known:
+            raise NotFound(f"There is no WorkloadPriorityClass {name} in cluster {cluster.name}.")
+        if problem := problems.get((namespace, queues[namespace, workload], name)):
+            raise NotPermitted(f"{name} {problem}.")
 
 
 def _delete(cluster: Cluster, document: Document, access: Access) -> Applied:

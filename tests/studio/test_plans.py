@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Role
+from accounts.services.access import Access
 from clusters.manifests import apply_manifests
-from foundation.exceptions import InvalidRequest, KueuewebError, ManifestErrors
+from foundation.exceptions import InvalidRequest, KueuewebError, ManifestErrors, NotFound, NotPermitted
 from gpus.models import Node
-from queues.models import ClusterQueue, Workload, WorkloadPriorityClass
+from queues.models import ClusterQueue, LocalQueue, Workload, WorkloadPriorityClass
+from queues.services.pod_policy import PRIORITY_CLASSES
 from scheduler.leader.engine import Engine
 from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, ReturnNode
 from studio.services.planned_changes import planned_changes
-from studio.services.plans import Plan, read_plan
+from studio.services.plans import Plan, read_plan, store_plan
 from studio.services.trials import try_what_if
-from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
+from tests.factories import START, make_cluster, make_cluster_queue, make_namespace, make_node, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOW = START.timestamp() + 1000
@@ -264,3 +268,36 @@ def test_the_command_prints_text_or_json(cluster: Cluster, tmp_path: Path) -> No
         call_command("what_if", str(path))
     with pytest.raises(CommandError):
         call_command("what_if", str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("name", ["high", "low", "absent"])
+def test_the_queries_of_a_plan_do_not_grow_with_its_workloads(cluster: Cluster, name: str) -> None:
+    """A submitter of the namespace, whose LocalQueue allows the class `high` alone."""
+    LocalQueue.objects.update(annotations={PRIORITY_CLASSES: "high"})
+    for priority_class in ("high", "low"):
+        WorkloadPriorityClass.objects.create(cluster=cluster, name=priority_class, value=1, created_at=START)
+    for number in range(20):
+        make_workload(cluster, f"w-{number}")
+    access = Access("bob", roles={"team": frozenset({Role.SUBMITTER})})
+    counts = []
+    for keys in (["team/w-0"], [f"team/w-{number}" for number in range(20)]):
+        priorities = (*((key, "high") for key in keys), (keys[0], name))
+        plan = Plan(end=tuple(keys), requeue=tuple(keys), priorities=priorities)
+        refusal = {"low": NotPermitted, "absent": NotFound}.get(name)
+        with CaptureQueriesContext(connection) as queries, pytest.raises(refusal) if refusal else nullcontext():
+            store_plan(cluster, plan, access, None)
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 5
+
+
+@pytest.mark.parametrize("namespace", ["team", "other"])
+def test_a_plan_finds_only_the_workloads_that_it_names(cluster: Cluster, namespace: str) -> None:
+    """Not those of one named namespace with the name from another, and none that has finished."""
+    make_namespace(cluster, "other")
+    make_workload(cluster, "else", namespace="other")
+    Workload.objects.filter(name="a").update(status="Finished")
+    key = f"{namespace}/{'a' if namespace == 'team' else 'w'}"
+    plan = Plan(end=("team/w", "other/else", key))
+    access = Access("root", is_superuser=True)
+    with pytest.raises(NotFound, match=f"no unfinished Workload {key} "):
+        store_plan(cluster, plan, access, None)
