@@ -18,7 +18,8 @@ Floats = npt.NDArray[np.float64]
 MIN_COMPARED: Final = 20
 _MIN_FITTED: Final = 5
 _MAX_RESOLVED: Final = 500
-_MAX_OPEN: Final = 200
+MAX_OPEN: Final = 200
+"""The newest forecasts without an outcome that a fit is made of."""
 _HALF_LIFE_FORECASTS: Final = 200.0
 _PRIOR_CENTRE: Final = 2.0
 _PRIOR_SLOPE: Final = 20.0
@@ -128,7 +129,7 @@ class Correction:
 
     def _fit(self, now: float) -> _Fit:
         # Forecasts with a known outcome first, then open ones; newer forecasts weigh more.
-        past = [*self._resolved, *list(self._open.values())[-_MAX_OPEN:]]
+        past = [*self._resolved, *list(self._open.values())[-MAX_OPEN:]]
         known = np.array([each.features for each in past])
         waited = np.array([each.waited(now) for each in past])
         target = np.log(np.maximum(waited, _MIN_SECONDS)) - known.mean(axis=1)

@@ -3,6 +3,7 @@ by past estimates and their outcomes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,6 +28,8 @@ HasTime = Callable[[float], bool]
 DRAWS: Final = 16
 """Forward runs. Each is a World's future: the interval comes from past errors, and the runs only give its centre."""
 MIN_DRAWS: Final = 4
+MAX_ESTIMATED: Final = 10_000
+"""Workloads that are estimated in one round; more would not fit into its answer."""
 _STOPPING_SECONDS: Final = 15.0
 """Until the pods of an evicted workload have stopped."""
 MAX_SECONDS: Final = 10 * 365 * 86_400.0
@@ -44,6 +47,8 @@ class ForetoldStart:
     tree: str
     queued_at: float
     estimate: StartEstimate
+    is_tried: bool = True
+    """False: more workloads wait than are estimated in one round, and this one waits behind them."""
 
 
 def foretell_starts(
@@ -53,8 +58,11 @@ def foretell_starts(
     estimators: Mapping[str, Estimator],
     random: np.random.Generator,
     has_time: HasTime = lambda _: True,
+    max_estimated: int = MAX_ESTIMATED,
 ) -> list[ForetoldStart]:
     """Return the estimates of all workloads that wait in an active ClusterQueue. The World is unchanged afterwards.
+
+    At most `max_estimated` are tried, the first ones of each ClusterQueue; the others are beyond reach.
 
     `estimators` by tree know past estimates; a tree without one has none. Each forward run gets an equal share of the
     time; runs that are cut leave the workloads unknown that they did not reach.
@@ -62,22 +70,33 @@ def foretell_starts(
     queues = {name: _waiting(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
     waiting = [each for found in queues.values() for each in found]
     running = _running(world)
+    tried = _tried(queues, max_estimated)
+    asked = frozenset(each.key for name, count in tried.items() for each in queues[name][:count])
     lasts = draw_remaining(history, [*running.values()], waiting, now, random, DRAWS)
     starts, is_cut = None, False
     if lasts is not None:
-        starts, is_cut = _forward(world, now, running, waiting, _bounded(lasts, running, waiting, now), has_time)
+        bounded = _bounded(lasts, running, waiting, now)
+        starts, is_cut = _forward(world, now, running, waiting, asked, bounded, has_time)
     found: list[ForetoldStart] = []
     first = 0
     for name, of_queue in queues.items():
-        columns = None if starts is None else starts[:, first : first + len(of_queue)]
+        count = tried[name]
+        columns = None if starts is None else starts[:, first : first + count]
         first += len(of_queue)
         tree = tree_of(world, name)
         estimator = estimators.get(tree) or Estimator(history)
-        answers = estimator.answers(Snapshot(now, (), (), tuple(of_queue)), columns)
-        for each, answer in zip(of_queue, answers, strict=True):
-            uid = _known(world, each.key).uid
-            found.append(ForetoldStart(each.key, uid, name, tree, each.queued_at, _with_reach(answer, is_cut)))
+        answers = estimator.answers(Snapshot(now, (), (), tuple(of_queue[:count])), columns)
+        answers += [StartEstimate(unknown=Unknown.BEYOND_REACH)] * (len(of_queue) - count)
+        for place, (each, answer) in enumerate(zip(of_queue, answers, strict=True)):
+            uid, estimate = _known(world, each.key).uid, _with_reach(answer, is_cut)
+            found.append(ForetoldStart(each.key, uid, name, tree, each.queued_at, estimate, is_tried=place < count))
     return found
+
+
+def _tried(queues: Mapping[str, Sequence[WaitingWorkload]], max_estimated: int) -> Counter[str]:
+    """How many of each ClusterQueue are estimated: its first, then its second, so that no queue crowds out another."""
+    places = sorted((place, name) for name, waiting in queues.items() for place in range(len(waiting)))
+    return Counter(name for _, name in places[:max_estimated])
 
 
 def tree_of(world: World, cluster_queue: str) -> str:
@@ -157,11 +176,12 @@ def _forward(
     now: float,
     running: Mapping[str, RunningWorkload],
     waiting: Sequence[WaitingWorkload],
+    asked: frozenset[str],
     lasts: Floats,
     has_time: HasTime,
 ) -> tuple[Floats, bool]:
-    """Return (draws, waiting) starts in seconds from now, and whether a run was cut."""
-    asked = frozenset(each.key for each in waiting)
+    """Return (draws, waiting) starts in seconds from now, and whether a run was cut. A run ends when the workloads that
+    are asked for have started."""
     ages = np.array([max(0.0, now - each.since) for each in running.values()])
     stopping = {key for key in running if _known(world, key).status is WorkloadStatus.EVICTED}
     rows: list[list[float]] = []

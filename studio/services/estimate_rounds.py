@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -35,6 +35,9 @@ _REST: Final = 4.0
 _LOOK_SECONDS: Final = 5.0
 TRY_SECONDS: Final = 20.0
 LEASE_SECONDS: Final = 120
+
+MAX_BEYOND_REACH: Final = 100_000
+"""Workloads that a round says to be beyond reach without having tried them; those behind them are not estimated."""
 
 _OVERDUE: Final = Outcome(None, "TimeLimit", "The estimates were not made in their time.")
 
@@ -153,14 +156,15 @@ class EstimateRounds:
         if outcome is None or outcome.answer is None:
             _log.warning("The starts of cluster %s were not estimated: %s", ended.cluster, outcome)
         else:
-            self._renewed(ended.cluster, ended.made_at, outcome.answer["estimates"])
+            answer = outcome.answer
+            self._renewed(ended.cluster, ended.made_at, answer["estimates"], answer["beyond_reach"])
 
-    def _renewed(self, cluster: Cluster, made_at: datetime, estimates: Any) -> None:
+    def _renewed(self, cluster: Cluster, made_at: datetime, estimates: Any, beyond_reach: Sequence[str] = ()) -> None:
         """Store the estimates, unless the cluster is another studio's by now."""
         with transaction.atomic():
             mine = EstimateRound.objects.select_for_update().filter(cluster=cluster.pk, studio=self._studio)
             if mine.exists():
-                store_estimates(cluster, made_at, estimates)
+                store_estimates(cluster, made_at, estimates, beyond_reach)
                 mine.update(renewed_at=made_at)
 
 
@@ -207,7 +211,16 @@ def _try_starts(
 
     random = np.random.default_rng([seed])
     found = foretell_starts(world, now, history, estimators, random, has_time)
-    return {"estimates": [_json(each) for each in found]}
+    return estimates_json(found)
+
+
+def estimates_json(found: Sequence[ForetoldStart]) -> dict[str, Any]:
+    """Return the answer of a child: the estimates, and the UIDs of workloads that were not tried."""
+    untried = [each.uid for each in found if not each.is_tried]
+    return {
+        "estimates": [_json(each) for each in found if each.is_tried],
+        "beyond_reach": untried[:MAX_BEYOND_REACH],
+    }
 
 
 def _json(found: ForetoldStart) -> dict[str, Any]:

@@ -7,21 +7,26 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from accounts.models import Cluster
 from history.models import UsageRecord
 from queues.models import StartEstimate, Workload
+from scheduling.estimates.correction import MAX_OPEN
 from scheduling.estimates.estimator import Estimator, stage_of
 from scheduling.estimates.likeness import like_levels
 from scheduling.estimates.run_times import RunHistory
-from scheduling.estimates.snapshot import EndedRun
+from scheduling.estimates.snapshot import EndedRun, Unknown
 from studio.models import KeptEstimate
 
 MAX_RUNS: Final = 5_000
 """The newest ended runs that are read when a studio begins."""
 _MAX_COMPARED: Final = 5_000
 _FINISHED: Final = "Finished"
+_COMPARED: Final = (
+    "workload_uid", "queued_at", "stage_seconds", "tree", "made_at", "p50_seconds", "features", "started_at",
+)  # fmt: skip
 
 # A start is the first quota that the workload got after the estimate, by the log of decisions. A workload that neither
 # started nor waits has left. One statement sees one moment: of a start between two, the second would see only the end
@@ -43,6 +48,15 @@ _JUDGE: Final = """
             AND workload.namespace = kept.namespace AND workload.name = kept.workload_name
             AND workload.active AND workload.status <> 'Finished' AND workload.quota_reserved_at IS NULL
     ))
+"""
+_BEYOND_REACH: Final = """
+    INSERT INTO queues_startestimate AS estimate (workload_id, made_at, unknown, compared)
+    SELECT id, %(made_at)s, %(unknown)s, 0 FROM queues_workload
+    WHERE cluster_id = %(cluster)s AND uid = ANY(%(uids)s::uuid[])
+        AND quota_reserved_at IS NULL AND status <> 'Finished'
+    ORDER BY id
+    ON CONFLICT (workload_id) DO UPDATE SET made_at = excluded.made_at, p10_at = NULL, p50_at = NULL, p90_at = NULL,
+        unknown = excluded.unknown, compared = excluded.compared
 """
 _CLEAN: Final = """
     DELETE FROM queues_startestimate AS estimate
@@ -85,12 +99,10 @@ def _amounts(held: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 def read_estimators(cluster: Cluster, history: RunHistory) -> dict[str, Estimator]:
     """The estimators by tree, with the outcomes of the kept estimates."""
     found: dict[str, Estimator] = {}
-    known = KeptEstimate.objects.filter(cluster=cluster, p50_seconds__isnull=False, left_at=None)
-    columns = ("workload_uid", "queued_at", "stage_seconds", "tree", "made_at", "p50_seconds", "features", "started_at")
-    started = known.filter(started_at__isnull=False).order_by("-started_at", "-pk").values_list(*columns)
-    waiting = known.filter(started_at=None).order_by("made_at", "pk").values_list(*columns)
+    known = _of_known(cluster)
+    started = known.filter(started_at__isnull=False).order_by("-started_at", "-pk").values_list(*_COMPARED)
     for uid, queued_at, stage, tree, made_at, p50, features, started_at in [
-        *reversed(started[:_MAX_COMPARED]), *waiting,
+        *reversed(started[:_MAX_COMPARED]), *open_estimates(cluster),
     ]:  # fmt: skip
         estimator = found.setdefault(tree, Estimator(history))
         correction, key = estimator.correction(stage), f"{uid} {queued_at.timestamp()}"
@@ -100,8 +112,25 @@ def read_estimators(cluster: Cluster, history: RunHistory) -> dict[str, Estimato
     return found
 
 
-def store_estimates(cluster: Cluster, made_at: datetime, estimates: Iterable[Mapping[str, Any]]) -> None:
-    """Store the newest estimates of a cluster, and keep those of workloads that have reached another age of waiting."""
+def open_estimates(cluster: Cluster) -> Sequence[tuple[Any, ...]]:
+    """The kept estimates whose workloads wait, in columns as `_COMPARED`, the oldest first: of each tree and age of
+    waiting as many of the newest as a correction uses."""
+    newest = Window(RowNumber(), ["tree", "stage_seconds"], ["-made_at", "-pk"])
+    waiting = _of_known(cluster).filter(started_at=None).annotate(number=newest).filter(number__lte=MAX_OPEN)
+    return [*waiting.order_by("made_at", "pk").values_list(*_COMPARED)]
+
+
+def _of_known(cluster: Cluster) -> QuerySet[KeptEstimate]:
+    return KeptEstimate.objects.filter(cluster=cluster, p50_seconds__isnull=False, left_at=None)
+
+
+def store_estimates(
+    cluster: Cluster, made_at: datetime, estimates: Iterable[Mapping[str, Any]], beyond_reach: Sequence[str] = ()
+) -> None:
+    """Store the newest estimates of a cluster, and keep those of workloads that have reached another age of waiting.
+
+    The workloads with the UIDs `beyond_reach` were not tried: they are unknown, and nothing of them is kept.
+    """
     rows = {each["uid"]: each for each in estimates}
     with transaction.atomic():
         waiting = Workload.objects.filter(cluster=cluster, quota_reserved_at=None).exclude(status=_FINISHED)
@@ -113,6 +142,7 @@ def store_estimates(cluster: Cluster, made_at: datetime, estimates: Iterable[Map
             unique_fields=["workload"],
             update_fields=["made_at", "p10_at", "p50_at", "p90_at", "unknown", "compared"],
         )
+        _store_beyond_reach(cluster, made_at, beyond_reach)
         _clean(cluster, made_at)
         _keep(cluster, made_at, {uid: rows[uid] for uid in ids})
 
@@ -123,6 +153,19 @@ def _newest(pk: int, made_at: datetime, row: Mapping[str, Any]) -> StartEstimate
         for name in ("p10", "p50", "p90")
     }
     return StartEstimate(workload_id=pk, made_at=made_at, unknown=row["unknown"] or "", compared=row["compared"], **at)
+
+
+def _store_beyond_reach(cluster: Cluster, made_at: datetime, uids: Sequence[str]) -> None:
+    if not uids:
+        return
+    values: dict[str, Any] = {
+        "cluster": cluster.pk,
+        "made_at": made_at,
+        "unknown": Unknown.BEYOND_REACH.value,
+        "uids": [*uids],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BEYOND_REACH, values)
 
 
 def _clean(cluster: Cluster, made_at: datetime) -> None:

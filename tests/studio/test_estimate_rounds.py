@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import orjson
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -19,11 +22,14 @@ from history.models import UsageRecord
 from queues.models import StartEstimate, Workload
 from scheduler.leader.engine import Engine
 from scheduler.models import Decision
+from scheduling.estimates.correction import MAX_OPEN
 from scheduling.estimates.run_times import RunHistory
+from scheduling.estimates.snapshot import StartEstimate as Estimate
+from scheduling.studio.foretold_starts import MAX_ESTIMATED, ForetoldStart
 from studio.models import EstimateRound, KeptEstimate
-from studio.services.children import Child, Limits, Outcome, Work
-from studio.services.estimate_rounds import EstimateRounds
-from studio.services.kept_estimates import judge_estimates, read_estimators, read_runs, store_estimates
+from studio.services.children import MAX_ANSWER_BYTES, Child, Limits, Outcome, Work
+from studio.services.estimate_rounds import MAX_BEYOND_REACH, EstimateRounds, estimates_json
+from studio.services.kept_estimates import judge_estimates, open_estimates, read_estimators, read_runs, store_estimates
 from studio.tasks import ESTIMATE_RETENTION, prune_estimates
 from tests.acceptance.processes import wait_for
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
@@ -159,6 +165,50 @@ def test_later_estimates_learn_from_starts(cluster: Cluster) -> None:
     assert corrected.p10 <= corrected.p50 <= corrected.p90
 
 
+def test_as_many_open_estimates_are_read_as_a_correction_uses(cluster: Cluster) -> None:
+    """The newest of each tree and age of waiting, the oldest of them first."""
+
+    def rows(tree: str, stage: int, count: int) -> list[KeptEstimate]:
+        return [
+            KeptEstimate(
+                cluster=cluster, workload_uid=uuid4(), namespace="team", workload_name="w", cluster_queue="main",
+                tree=tree, queued_at=START, stage_seconds=stage, made_at=START + timedelta(seconds=number),
+                p50_seconds=100, features=[4.6, 4.6],
+            )
+            for number in range(count)
+        ]  # fmt: skip
+
+    KeptEstimate.objects.bulk_create([*rows("a", 0, MAX_OPEN + 7), *rows("a", 300, 3), *rows("b", 0, MAX_OPEN + 1)])
+    found = open_estimates(cluster)
+    assert Counter((row[3], row[2]) for row in found) == {("a", 0): MAX_OPEN, ("a", 300): 3, ("b", 0): MAX_OPEN}
+    made = [row[4] for row in found if (row[3], row[2]) == ("a", 0)]
+    assert made == [START + timedelta(seconds=number) for number in range(7, MAX_OPEN + 7)]
+
+
+def test_workloads_that_were_not_tried_are_unknown_with_the_reason(cluster: Cluster) -> None:
+    waits = Workload.objects.get(name="waits")
+    runs = Workload.objects.get(name="runs")
+    store_estimates(cluster, START, [answer(waits)])
+    KeptEstimate.objects.all().delete()
+    store_estimates(cluster, START + timedelta(minutes=1), [], [str(waits.uid), str(runs.uid), str(uuid4())])
+    found = StartEstimate.objects.get()
+    assert (found.workload_id, found.unknown, found.compared) == (waits.pk, "BeyondReach", 0)
+    assert (found.p10_at, found.p50_at, found.p90_at) == (None, None, None)
+    assert not KeptEstimate.objects.exists()
+
+
+def test_the_longest_answer_is_below_the_limit_of_bytes() -> None:
+    """Names are as long as Kubernetes allows, and numbers as long as they get."""
+    number, uid = 1234567.8901234567e-12, str(uuid4())
+    estimate = Estimate(number, number, number, None, 10**6, (number, number))
+    name = "n" * 253
+    tried = ForetoldStart(f"{'n' * 63}/{name}", uid, name, f"cohort {name}", 1234567890.1234567, estimate)
+    untried = replace(tried, is_tried=False)
+    found = estimates_json([tried] * MAX_ESTIMATED + [untried] * (MAX_BEYOND_REACH + 1))
+    assert (len(found["estimates"]), len(found["beyond_reach"])) == (MAX_ESTIMATED, MAX_BEYOND_REACH)
+    assert len(orjson.dumps({"answer": found})) < MAX_ANSWER_BYTES
+
+
 def test_old_estimates_are_deleted(cluster: Cluster) -> None:
     waits = Workload.objects.get(name="waits")
     store_estimates(cluster, timezone.now(), [answer(waits)])
@@ -232,7 +282,7 @@ def test_an_answer_that_cannot_be_stored_is_logged_and_the_next_round_comes(
     broken = answer(waits, p90=1e12)
 
     def fork(_: Work, limits: Limits) -> Child:
-        return Child.unstarted(limits, Outcome({"estimates": [broken]}))
+        return Child.unstarted(limits, Outcome({"estimates": [broken], "beyond_reach": []}))
 
     rounds = EstimateRounds(uuid4(), 64, fork)
     rounds.turn()

@@ -138,6 +138,22 @@ def test_runs_that_are_cut_leave_the_workloads_unknown_that_they_did_not_reach()
     assert {each.estimate.unknown for each in found} == {Unknown.BEYOND_REACH}
 
 
+def test_the_first_of_each_queue_are_estimated_and_the_others_are_beyond_reach() -> None:
+    builder = Builder().queue("busy", {"default": 1}).queue("quiet", {"default": 1})
+    for queue, count in (("busy", 6), ("quiet", 2)):
+        builder.running(f"{queue}-runs", queue, 1)
+        for number in range(count):
+            builder.pending(f"{queue}-{number}", queue, 1, at=float(number))
+    runs = RunHistory([EndedRun(((),), float(seconds)) for seconds in range(200, 400, 20)])
+    found = foretell_starts(builder.world, NOW, runs, {}, np.random.default_rng(1), max_estimated=5)
+    tried = {each.workload for each in found if each.is_tried}
+    assert tried == {f"team/{name}" for name in ("busy-0", "busy-1", "busy-2", "quiet-0", "quiet-1")}
+    assert len(found) == 8
+    for each in found:
+        assert (each.estimate.p50 is not None) == each.is_tried
+        assert each.estimate.unknown == (None if each.is_tried else Unknown.BEYOND_REACH)
+
+
 def test_quota_of_the_cohort_is_part_of_the_run() -> None:
     """`b` waits in a queue without quota of its own, until the other queue's workload ends."""
     builder = Builder().queue("q", {"default": 1}, cohort="all").queue("poor", {"default": 0}, cohort="all")
