@@ -233,8 +233,9 @@ class WorkloadView(ClusterView):
 
     @extend_schema(parameters=[*WATCH_PARAMETERS], responses=WATCH_ANSWERS)
     def get(self, request: Request, namespace: str, name: str) -> HttpResponse:
-        """Return one workload: the reason why it waits, and its quota and devices; optionally once it has changed, or
-        after every change.
+        """Return one workload: the reason why it waits, its quota and its devices.
+
+        Optionally once it has changed, or after every change.
         """
         self.require("view", "Workload", namespace, name)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)

@@ -2296,9 +2296,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Return one workload: the reason why it waits, and its quota and devices; optionally once it has changed, or after every change
-         * @description Return one workload: the reason why it waits, and its quota and devices; optionally once it has changed, or
-         *     after every change.
+         * Return one workload: the reason why it waits, its quota and its devices
+         * @description Return one workload: the reason why it waits, its quota and its devices.
+         *
+         *     Optionally once it has changed, or after every change.
          */
         get: operations["workloads_retrieve"];
         put?: never;
@@ -8469,14 +8470,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
+                     *           "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:29.263741Z",
+                     *           "created_at": "2026-11-27T23:11:05.084400Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8521,12 +8522,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
+                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:29.263741Z",
+                     *       "created_at": "2026-11-27T23:11:05.084400Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8582,12 +8583,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
+                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:29.263741Z",
+                     *       "created_at": "2026-11-27T23:11:05.084400Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8652,15 +8653,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
+                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T21:38:29.263741Z",
-                     *       "deletion_requested_at": "2026-11-27T21:40:08.261277Z",
+                     *       "created_at": "2026-11-27T23:11:05.084400Z",
+                     *       "deletion_requested_at": "2026-11-27T23:11:13.881763Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8729,14 +8730,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7922c0-fdcc-4c69-b1d2-aa989e8657a2",
+                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:29.263741Z",
+                     *       "created_at": "2026-11-27T23:11:05.084400Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8810,8 +8811,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 354,
-                     *           "at": "2026-11-27T21:39:56.944670Z",
+                     *           "id": 104,
+                     *           "at": "2026-11-27T23:11:12.116042Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8830,13 +8831,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T21:39:56.819586+00:00"
+                     *             "deletion_requested_at": "2026-11-27T23:11:12.108101+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzI1NF0"
+                     *       "next": "WzRd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -8931,9 +8932,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "QCBV-LCJM",
+                     *       "user_code": "BVXK-PFVQ",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=QCBV-LCJM",
+                     *       "verification_uri_complete": "http://testserver/device?code=BVXK-PFVQ",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -8971,7 +8972,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "QCBV-LCJM",
+                     *       "user_code": "BVXK-PFVQ",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -9056,10 +9057,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c729e5cc-82c4-4b89-868e-1a45b76e448f",
+                     *       "id": "11ecce49-72cd-47fd-a32b-a18086e9964a",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T21:38:43.289730Z",
+                     *       "expires_at": "2027-02-25T23:11:06.809057Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9210,10 +9211,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "d253e4bd-f3f2-4831-bcb6-40cdf8f5faa0",
+                     *       "id": "41cecd6b-6d15-46b4-8ca4-182863f73f9e",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-27T21:38:39.913963Z",
+                     *       "expires_at": "2026-12-27T23:11:06.446295Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9313,10 +9314,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "438b13f4-c6f6-4be6-a439-16aa09c03bf0",
+                     *       "id": "857997b6-8919-49f0-a1db-b62f8fcc8314",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T21:38:41.338451Z",
+                     *       "expires_at": "2027-02-25T23:11:06.635594Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9436,7 +9437,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 22.363572
+                     *             "lag_seconds": 1.479437
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9495,12 +9496,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *           "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T21:38:29.641894Z",
+                     *           "created_at": "2026-11-27T23:11:05.125215Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9585,7 +9586,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T21:39:11.267492Z"
+                     *               "last_transition_time": "2026-11-27T23:11:08.678075Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9675,12 +9676,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T21:38:29.641894Z",
+                     *       "created_at": "2026-11-27T23:11:05.125215Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9765,7 +9766,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
+                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9913,12 +9914,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T21:38:29.641894Z",
+                     *       "created_at": "2026-11-27T23:11:05.125215Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10000,14 +10001,59 @@ export interface operations {
                      *       "conditions": [
                      *         {
                      *           "type": "Active",
-                     *           "status": "False",
-                     *           "reason": "Pending",
-                     *           "message": "The scheduler has not evaluated it yet",
-                     *           "last_transition_time": "2026-11-27T21:38:29.776273Z"
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "last_transition_time": "2026-11-27T23:11:05.136658Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
-                     *       "usage": []
+                     *       "usage": [
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "cpu",
+                     *           "nominal": 256000,
+                     *           "deserved": null,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0,
+                     *           "admitted": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "memory",
+                     *           "nominal": 1099511627776,
+                     *           "deserved": null,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0,
+                     *           "admitted": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpu",
+                     *           "nominal": 16,
+                     *           "deserved": null,
+                     *           "borrowing_limit": 8,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0,
+                     *           "admitted": 0
+                     *         },
+                     *         {
+                     *           "flavor": "a100",
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "nominal": 1310720,
+                     *           "deserved": null,
+                     *           "borrowing_limit": null,
+                     *           "lending_limit": null,
+                     *           "used": 0,
+                     *           "borrowed": 0,
+                     *           "admitted": 0
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": components["schemas"]["ClusterQueueStatus"];
@@ -10068,13 +10114,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T21:38:29.641894Z",
-                     *       "deletion_requested_at": "2026-11-27T21:40:06.518992Z",
+                     *       "created_at": "2026-11-27T23:11:05.125215Z",
+                     *       "deletion_requested_at": "2026-11-27T23:11:13.625660Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10158,7 +10204,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
+                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10271,12 +10317,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T21:38:29.641894Z",
+                     *       "created_at": "2026-11-27T23:11:05.125215Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10361,7 +10407,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T21:39:11.267492Z"
+                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10610,7 +10656,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T21:38:23.236699Z"
+                     *           "created_at": "2026-11-27T23:11:02.310359Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10660,7 +10706,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T21:38:23.236699Z"
+                     *       "created_at": "2026-11-27T23:11:02.310359Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10721,7 +10767,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T21:38:23.236699Z"
+                     *       "created_at": "2026-11-27T23:11:02.310359Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10768,12 +10814,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
+                     *           "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T21:38:28.598669Z",
+                     *           "created_at": "2026-11-27T23:11:05.015810Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10862,12 +10908,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
+                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T21:38:28.598669Z",
+                     *       "created_at": "2026-11-27T23:11:05.015810Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11001,12 +11047,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
+                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T21:38:28.598669Z",
+                     *       "created_at": "2026-11-27T23:11:05.015810Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11173,12 +11219,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c2efea7e-1088-48ae-b97b-09f2bda735b4",
+                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T21:38:28.598669Z",
+                     *       "created_at": "2026-11-27T23:11:05.015810Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11409,7 +11455,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T21:39:56.682923Z",
+                     *       "time": "2026-11-27T23:11:10.881117Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11559,16 +11605,16 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 20,
-                     *           "decided_at": "2026-11-27T21:39:55.906156Z",
+                     *           "id": 8,
+                     *           "decided_at": "2026-11-27T23:11:12.024135Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
                      *           "workload_name": "last",
-                     *           "workload_uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
+                     *           "workload_uid": "a2197941-6115-4cc4-940d-1255229beb0d",
                      *           "reason": "QuotaReserved",
-                     *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 1s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
+                     *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
                      *             "devices": [
                      *               [
@@ -11602,7 +11648,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.602
+                     *             "waited_seconds": 0.038
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11656,7 +11702,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-17830",
+                     *           "workload": "ai-research/job-train-24692",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11667,7 +11713,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T21:39:35.255000Z",
+                     *           "created_at": "2026-11-27T23:11:10.830471Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -11990,21 +12036,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T21:38:24.007910Z",
-                     *         "renewed_at": "2026-11-27T21:39:56.682923Z"
+                     *         "acquired_at": "2026-11-27T23:11:02.400074Z",
+                     *         "renewed_at": "2026-11-27T23:11:10.881117Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.03928660050223698,
-                     *         "p90_seconds": 0.06600194899874623,
-                     *         "longest_seconds": 0.0701220219998504,
+                     *         "p50_seconds": 0.0046376594982575625,
+                     *         "p90_seconds": 0.008643288500024937,
+                     *         "longest_seconds": 0.009511188996839337,
                      *         "last": {
-                     *           "id": 18,
+                     *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T21:39:55.906156Z",
-                     *           "duration_seconds": 0.01992173799953889,
+                     *           "started_at": "2026-11-27T23:11:12.024135Z",
+                     *           "duration_seconds": 0.0014268849990912713,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -12014,11 +12060,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T21:39:56.936581Z"
+                     *         "oldest_at": "2026-11-27T23:11:12.114345Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T21:39:35.255000Z",
+                     *         "oldest_at": "2026-11-27T23:11:10.830471Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12276,251 +12322,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T20:40:00Z",
-                     *       "until": "2026-11-27T21:40:15Z",
+                     *       "since": "2026-11-27T22:11:00Z",
+                     *       "until": "2026-11-27T23:11:15Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795812000,
-                     *         1795812015,
-                     *         1795812030,
-                     *         1795812045,
-                     *         1795812060,
-                     *         1795812075,
-                     *         1795812090,
-                     *         1795812105,
-                     *         1795812120,
-                     *         1795812135,
-                     *         1795812150,
-                     *         1795812165,
-                     *         1795812180,
-                     *         1795812195,
-                     *         1795812210,
-                     *         1795812225,
-                     *         1795812240,
-                     *         1795812255,
-                     *         1795812270,
-                     *         1795812285,
-                     *         1795812300,
-                     *         1795812315,
-                     *         1795812330,
-                     *         1795812345,
-                     *         1795812360,
-                     *         1795812375,
-                     *         1795812390,
-                     *         1795812405,
-                     *         1795812420,
-                     *         1795812435,
-                     *         1795812450,
-                     *         1795812465,
-                     *         1795812480,
-                     *         1795812495,
-                     *         1795812510,
-                     *         1795812525,
-                     *         1795812540,
-                     *         1795812555,
-                     *         1795812570,
-                     *         1795812585,
-                     *         1795812600,
-                     *         1795812615,
-                     *         1795812630,
-                     *         1795812645,
-                     *         1795812660,
-                     *         1795812675,
-                     *         1795812690,
-                     *         1795812705,
-                     *         1795812720,
-                     *         1795812735,
-                     *         1795812750,
-                     *         1795812765,
-                     *         1795812780,
-                     *         1795812795,
-                     *         1795812810,
-                     *         1795812825,
-                     *         1795812840,
-                     *         1795812855,
-                     *         1795812870,
-                     *         1795812885,
-                     *         1795812900,
-                     *         1795812915,
-                     *         1795812930,
-                     *         1795812945,
-                     *         1795812960,
-                     *         1795812975,
-                     *         1795812990,
-                     *         1795813005,
-                     *         1795813020,
-                     *         1795813035,
-                     *         1795813050,
-                     *         1795813065,
-                     *         1795813080,
-                     *         1795813095,
-                     *         1795813110,
-                     *         1795813125,
-                     *         1795813140,
-                     *         1795813155,
-                     *         1795813170,
-                     *         1795813185,
-                     *         1795813200,
-                     *         1795813215,
-                     *         1795813230,
-                     *         1795813245,
-                     *         1795813260,
-                     *         1795813275,
-                     *         1795813290,
-                     *         1795813305,
-                     *         1795813320,
-                     *         1795813335,
-                     *         1795813350,
-                     *         1795813365,
-                     *         1795813380,
-                     *         1795813395,
-                     *         1795813410,
-                     *         1795813425,
-                     *         1795813440,
-                     *         1795813455,
-                     *         1795813470,
-                     *         1795813485,
-                     *         1795813500,
-                     *         1795813515,
-                     *         1795813530,
-                     *         1795813545,
-                     *         1795813560,
-                     *         1795813575,
-                     *         1795813590,
-                     *         1795813605,
-                     *         1795813620,
-                     *         1795813635,
-                     *         1795813650,
-                     *         1795813665,
-                     *         1795813680,
-                     *         1795813695,
-                     *         1795813710,
-                     *         1795813725,
-                     *         1795813740,
-                     *         1795813755,
-                     *         1795813770,
-                     *         1795813785,
-                     *         1795813800,
-                     *         1795813815,
-                     *         1795813830,
-                     *         1795813845,
-                     *         1795813860,
-                     *         1795813875,
-                     *         1795813890,
-                     *         1795813905,
-                     *         1795813920,
-                     *         1795813935,
-                     *         1795813950,
-                     *         1795813965,
-                     *         1795813980,
-                     *         1795813995,
-                     *         1795814010,
-                     *         1795814025,
-                     *         1795814040,
-                     *         1795814055,
-                     *         1795814070,
-                     *         1795814085,
-                     *         1795814100,
-                     *         1795814115,
-                     *         1795814130,
-                     *         1795814145,
-                     *         1795814160,
-                     *         1795814175,
-                     *         1795814190,
-                     *         1795814205,
-                     *         1795814220,
-                     *         1795814235,
-                     *         1795814250,
-                     *         1795814265,
-                     *         1795814280,
-                     *         1795814295,
-                     *         1795814310,
-                     *         1795814325,
-                     *         1795814340,
-                     *         1795814355,
-                     *         1795814370,
-                     *         1795814385,
-                     *         1795814400,
-                     *         1795814415,
-                     *         1795814430,
-                     *         1795814445,
-                     *         1795814460,
-                     *         1795814475,
-                     *         1795814490,
-                     *         1795814505,
-                     *         1795814520,
-                     *         1795814535,
-                     *         1795814550,
-                     *         1795814565,
-                     *         1795814580,
-                     *         1795814595,
-                     *         1795814610,
-                     *         1795814625,
-                     *         1795814640,
-                     *         1795814655,
-                     *         1795814670,
-                     *         1795814685,
-                     *         1795814700,
-                     *         1795814715,
-                     *         1795814730,
-                     *         1795814745,
-                     *         1795814760,
-                     *         1795814775,
-                     *         1795814790,
-                     *         1795814805,
-                     *         1795814820,
-                     *         1795814835,
-                     *         1795814850,
-                     *         1795814865,
-                     *         1795814880,
-                     *         1795814895,
-                     *         1795814910,
-                     *         1795814925,
-                     *         1795814940,
-                     *         1795814955,
-                     *         1795814970,
-                     *         1795814985,
-                     *         1795815000,
-                     *         1795815015,
-                     *         1795815030,
-                     *         1795815045,
-                     *         1795815060,
-                     *         1795815075,
-                     *         1795815090,
-                     *         1795815105,
-                     *         1795815120,
-                     *         1795815135,
-                     *         1795815150,
-                     *         1795815165,
-                     *         1795815180,
-                     *         1795815195,
-                     *         1795815210,
-                     *         1795815225,
-                     *         1795815240,
-                     *         1795815255,
-                     *         1795815270,
-                     *         1795815285,
-                     *         1795815300,
-                     *         1795815315,
-                     *         1795815330,
-                     *         1795815345,
-                     *         1795815360,
-                     *         1795815375,
-                     *         1795815390,
-                     *         1795815405,
-                     *         1795815420,
-                     *         1795815435,
-                     *         1795815450,
-                     *         1795815465,
-                     *         1795815480,
-                     *         1795815495,
-                     *         1795815510,
-                     *         1795815525,
-                     *         1795815540,
-                     *         1795815555,
-                     *         1795815570,
-                     *         1795815585,
-                     *         1795815600
+                     *         1795817460,
+                     *         1795817475,
+                     *         1795817490,
+                     *         1795817505,
+                     *         1795817520,
+                     *         1795817535,
+                     *         1795817550,
+                     *         1795817565,
+                     *         1795817580,
+                     *         1795817595,
+                     *         1795817610,
+                     *         1795817625,
+                     *         1795817640,
+                     *         1795817655,
+                     *         1795817670,
+                     *         1795817685,
+                     *         1795817700,
+                     *         1795817715,
+                     *         1795817730,
+                     *         1795817745,
+                     *         1795817760,
+                     *         1795817775,
+                     *         1795817790,
+                     *         1795817805,
+                     *         1795817820,
+                     *         1795817835,
+                     *         1795817850,
+                     *         1795817865,
+                     *         1795817880,
+                     *         1795817895,
+                     *         1795817910,
+                     *         1795817925,
+                     *         1795817940,
+                     *         1795817955,
+                     *         1795817970,
+                     *         1795817985,
+                     *         1795818000,
+                     *         1795818015,
+                     *         1795818030,
+                     *         1795818045,
+                     *         1795818060,
+                     *         1795818075,
+                     *         1795818090,
+                     *         1795818105,
+                     *         1795818120,
+                     *         1795818135,
+                     *         1795818150,
+                     *         1795818165,
+                     *         1795818180,
+                     *         1795818195,
+                     *         1795818210,
+                     *         1795818225,
+                     *         1795818240,
+                     *         1795818255,
+                     *         1795818270,
+                     *         1795818285,
+                     *         1795818300,
+                     *         1795818315,
+                     *         1795818330,
+                     *         1795818345,
+                     *         1795818360,
+                     *         1795818375,
+                     *         1795818390,
+                     *         1795818405,
+                     *         1795818420,
+                     *         1795818435,
+                     *         1795818450,
+                     *         1795818465,
+                     *         1795818480,
+                     *         1795818495,
+                     *         1795818510,
+                     *         1795818525,
+                     *         1795818540,
+                     *         1795818555,
+                     *         1795818570,
+                     *         1795818585,
+                     *         1795818600,
+                     *         1795818615,
+                     *         1795818630,
+                     *         1795818645,
+                     *         1795818660,
+                     *         1795818675,
+                     *         1795818690,
+                     *         1795818705,
+                     *         1795818720,
+                     *         1795818735,
+                     *         1795818750,
+                     *         1795818765,
+                     *         1795818780,
+                     *         1795818795,
+                     *         1795818810,
+                     *         1795818825,
+                     *         1795818840,
+                     *         1795818855,
+                     *         1795818870,
+                     *         1795818885,
+                     *         1795818900,
+                     *         1795818915,
+                     *         1795818930,
+                     *         1795818945,
+                     *         1795818960,
+                     *         1795818975,
+                     *         1795818990,
+                     *         1795819005,
+                     *         1795819020,
+                     *         1795819035,
+                     *         1795819050,
+                     *         1795819065,
+                     *         1795819080,
+                     *         1795819095,
+                     *         1795819110,
+                     *         1795819125,
+                     *         1795819140,
+                     *         1795819155,
+                     *         1795819170,
+                     *         1795819185,
+                     *         1795819200,
+                     *         1795819215,
+                     *         1795819230,
+                     *         1795819245,
+                     *         1795819260,
+                     *         1795819275,
+                     *         1795819290,
+                     *         1795819305,
+                     *         1795819320,
+                     *         1795819335,
+                     *         1795819350,
+                     *         1795819365,
+                     *         1795819380,
+                     *         1795819395,
+                     *         1795819410,
+                     *         1795819425,
+                     *         1795819440,
+                     *         1795819455,
+                     *         1795819470,
+                     *         1795819485,
+                     *         1795819500,
+                     *         1795819515,
+                     *         1795819530,
+                     *         1795819545,
+                     *         1795819560,
+                     *         1795819575,
+                     *         1795819590,
+                     *         1795819605,
+                     *         1795819620,
+                     *         1795819635,
+                     *         1795819650,
+                     *         1795819665,
+                     *         1795819680,
+                     *         1795819695,
+                     *         1795819710,
+                     *         1795819725,
+                     *         1795819740,
+                     *         1795819755,
+                     *         1795819770,
+                     *         1795819785,
+                     *         1795819800,
+                     *         1795819815,
+                     *         1795819830,
+                     *         1795819845,
+                     *         1795819860,
+                     *         1795819875,
+                     *         1795819890,
+                     *         1795819905,
+                     *         1795819920,
+                     *         1795819935,
+                     *         1795819950,
+                     *         1795819965,
+                     *         1795819980,
+                     *         1795819995,
+                     *         1795820010,
+                     *         1795820025,
+                     *         1795820040,
+                     *         1795820055,
+                     *         1795820070,
+                     *         1795820085,
+                     *         1795820100,
+                     *         1795820115,
+                     *         1795820130,
+                     *         1795820145,
+                     *         1795820160,
+                     *         1795820175,
+                     *         1795820190,
+                     *         1795820205,
+                     *         1795820220,
+                     *         1795820235,
+                     *         1795820250,
+                     *         1795820265,
+                     *         1795820280,
+                     *         1795820295,
+                     *         1795820310,
+                     *         1795820325,
+                     *         1795820340,
+                     *         1795820355,
+                     *         1795820370,
+                     *         1795820385,
+                     *         1795820400,
+                     *         1795820415,
+                     *         1795820430,
+                     *         1795820445,
+                     *         1795820460,
+                     *         1795820475,
+                     *         1795820490,
+                     *         1795820505,
+                     *         1795820520,
+                     *         1795820535,
+                     *         1795820550,
+                     *         1795820565,
+                     *         1795820580,
+                     *         1795820595,
+                     *         1795820610,
+                     *         1795820625,
+                     *         1795820640,
+                     *         1795820655,
+                     *         1795820670,
+                     *         1795820685,
+                     *         1795820700,
+                     *         1795820715,
+                     *         1795820730,
+                     *         1795820745,
+                     *         1795820760,
+                     *         1795820775,
+                     *         1795820790,
+                     *         1795820805,
+                     *         1795820820,
+                     *         1795820835,
+                     *         1795820850,
+                     *         1795820865,
+                     *         1795820880,
+                     *         1795820895,
+                     *         1795820910,
+                     *         1795820925,
+                     *         1795820940,
+                     *         1795820955,
+                     *         1795820970,
+                     *         1795820985,
+                     *         1795821000,
+                     *         1795821015,
+                     *         1795821030,
+                     *         1795821045,
+                     *         1795821060
                      *       ],
                      *       "series": []
                      *     }
@@ -12566,14 +12612,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
+                     *           "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:39:03.894659Z",
+                     *           "created_at": "2026-11-27T23:11:08.343467Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12631,12 +12677,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
+                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:03.894659Z",
+                     *       "created_at": "2026-11-27T23:11:08.343467Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12715,12 +12761,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
+                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:03.894659Z",
+                     *       "created_at": "2026-11-27T23:11:08.343467Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12859,14 +12905,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "49d2021b-d570-4b52-ab7c-08442d8522b8",
+                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:39:03.894659Z",
+                     *       "created_at": "2026-11-27T23:11:08.343467Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12934,12 +12980,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
+                     *           "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T21:38:30.454244Z",
+                     *           "created_at": "2026-11-27T23:11:05.296299Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -12954,7 +13000,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T21:38:30.682962Z"
+                     *               "last_transition_time": "2026-11-27T23:11:05.321607Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -13024,12 +13070,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
+                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:30.454244Z",
+                     *       "created_at": "2026-11-27T23:11:05.296299Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13044,7 +13090,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
+                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13100,12 +13146,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
+                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:30.454244Z",
+                     *       "created_at": "2026-11-27T23:11:05.296299Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13117,10 +13163,10 @@ export interface operations {
                      *       "conditions": [
                      *         {
                      *           "type": "Active",
-                     *           "status": "False",
-                     *           "reason": "ClusterQueueDoesNotExist",
-                     *           "message": "ClusterQueue research doesn't exist",
-                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
+                     *           "status": "True",
+                     *           "reason": "Ready",
+                     *           "message": "Can submit new workloads to ClusterQueue",
+                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13244,12 +13290,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
+                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:30.454244Z",
+                     *       "created_at": "2026-11-27T23:11:05.296299Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13264,7 +13310,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T21:38:30.682962Z"
+                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13406,10 +13452,10 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *             "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T21:38:29Z"
+                     *             "creationTimestamp": "2026-11-27T23:11:05Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13472,7 +13518,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T21:39:11Z"
+                     *                 "lastTransitionTime": "2026-11-27T23:11:08Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13581,10 +13627,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "d5304105-0acc-4b38-81e3-733c5a7e734d",
+                     *         "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T21:38:30Z"
+                     *         "creationTimestamp": "2026-11-27T23:11:05Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13597,7 +13643,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T21:38:30Z"
+                     *             "lastTransitionTime": "2026-11-27T23:11:05Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13744,10 +13790,10 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "441b6bb1-d25c-461d-8966-49f0e7511b29",
+                     *         "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T21:38:29Z"
+                     *         "creationTimestamp": "2026-11-27T23:11:05Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13810,7 +13856,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T21:39:11Z"
+                     *             "lastTransitionTime": "2026-11-27T23:11:08Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13964,14 +14010,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
+                     *           "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:54.167295Z",
+                     *           "created_at": "2026-11-27T23:11:07.598038Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -14016,12 +14062,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
+                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:54.167295Z",
+                     *       "created_at": "2026-11-27T23:11:07.598038Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14077,12 +14123,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
+                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:54.167295Z",
+                     *       "created_at": "2026-11-27T23:11:07.598038Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14207,14 +14253,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "70bd94da-13c9-4d0b-b08c-afca71c9d964",
+                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:54.167295Z",
+                     *       "created_at": "2026-11-27T23:11:07.598038Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14266,12 +14312,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
+                     *           "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:57.407772Z",
+                     *           "created_at": "2026-11-27T23:11:07.803622Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14318,12 +14364,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
+                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:57.407772Z",
+                     *       "created_at": "2026-11-27T23:11:07.803622Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14382,12 +14428,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
+                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:57.407772Z",
+                     *       "created_at": "2026-11-27T23:11:07.803622Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14514,12 +14560,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8ea8a4a-5f0a-4170-87df-7115d0de0266",
+                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:57.407772Z",
+                     *       "created_at": "2026-11-27T23:11:07.803622Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14573,7 +14619,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
+                     *           "uid": "326c3385-972c-4dc1-879d-051831483523",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14582,7 +14628,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:25.176602Z",
+                     *           "created_at": "2026-11-27T23:11:03.164386Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14624,7 +14670,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
+                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14632,7 +14678,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:25.176602Z",
+                     *       "created_at": "2026-11-27T23:11:03.164386Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14687,7 +14733,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
+                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14695,7 +14741,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:25.176602Z",
+                     *       "created_at": "2026-11-27T23:11:03.164386Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14817,7 +14863,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "07c64775-e9d8-4274-848f-b7870e6b9f01",
+                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14826,7 +14872,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:25.176602Z",
+                     *       "created_at": "2026-11-27T23:11:03.164386Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14890,7 +14936,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T21:38:23.288573Z",
+                     *           "updated_at": "2026-11-27T23:11:02.322450Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -14961,7 +15007,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T21:38:23.288573Z",
+                     *       "updated_at": "2026-11-27T23:11:02.322450Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15111,7 +15157,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-17830",
+                     *               "workload": "ai-research/job-train-24692",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15150,7 +15196,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-17830",
+                     *               "workload": "ai-research/job-train-24692",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15332,7 +15378,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T21:38:23.288573Z",
+                     *       "updated_at": "2026-11-27T23:11:02.322450Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15692,7 +15738,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T21:39:27.419325Z"
+                     *           "created_at": "2026-11-27T23:11:10.206274Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15753,7 +15799,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T21:39:27.419325Z"
+                     *       "created_at": "2026-11-27T23:11:10.206274Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -15848,7 +15894,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T21:39:27.419325Z"
+                     *       "created_at": "2026-11-27T23:11:10.206274Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16058,7 +16104,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T21:39:56.682923Z"
+                     *           "heartbeat_at": "2026-11-27T23:11:10.881117Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16086,8 +16132,8 @@ export interface operations {
                      *           {
                      *             "role": "studio",
                      *             "cluster": "",
-                     *             "alive": false,
-                     *             "last_seen_at": "2026-11-27T21:39:37.011670Z"
+                     *             "alive": true,
+                     *             "last_seen_at": "2026-11-27T23:11:10.963886Z"
                      *           },
                      *           {
                      *             "role": "watcher",
@@ -16192,7 +16238,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-c42b7",
+                     *           "name": "job-train-0d775",
                      *           "pod_sets": [
                      *             {
                      *               "name": "main",
@@ -16234,7 +16280,8 @@ export interface operations {
                      *                     "borrowable": 256000,
                      *                     "free": 512000,
                      *                     "lacking": 0,
-                     *                     "maximum": 512000
+                     *                     "maximum": 512000,
+                     *                     "deserved": null
                      *                   },
                      *                   {
                      *                     "resource": "memory",
@@ -16244,7 +16291,8 @@ export interface operations {
                      *                     "borrowable": 1099511627776,
                      *                     "free": 2199023255552,
                      *                     "lacking": 0,
-                     *                     "maximum": 2199023255552
+                     *                     "maximum": 2199023255552,
+                     *                     "deserved": null
                      *                   },
                      *                   {
                      *                     "resource": "nvidia.com/gpu",
@@ -16254,7 +16302,8 @@ export interface operations {
                      *                     "borrowable": 8,
                      *                     "free": 32,
                      *                     "lacking": 0,
-                     *                     "maximum": 32
+                     *                     "maximum": 32,
+                     *                     "deserved": null
                      *                   },
                      *                   {
                      *                     "resource": "nvidia.com/gpumem",
@@ -16264,7 +16313,8 @@ export interface operations {
                      *                     "borrowable": 1310720,
                      *                     "free": 2621440,
                      *                     "lacking": 0,
-                     *                     "maximum": 2621440
+                     *                     "maximum": 2621440,
+                     *                     "deserved": null
                      *                   }
                      *                 ],
                      *                 "nodes": null,
@@ -16448,12 +16498,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
+                     *           "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:47.547002Z",
+                     *           "created_at": "2026-11-27T23:11:07.143024Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16499,12 +16549,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
+                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:47.547002Z",
+                     *       "created_at": "2026-11-27T23:11:07.143024Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16562,12 +16612,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
+                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:47.547002Z",
+                     *       "created_at": "2026-11-27T23:11:07.143024Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16691,12 +16741,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "485e707a-69e4-46a5-a7a4-26ca3543d2bc",
+                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:47.547002Z",
+                     *       "created_at": "2026-11-27T23:11:07.143024Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16749,14 +16799,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
+                     *           "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:39:00.634493Z",
+                     *           "created_at": "2026-11-27T23:11:08.051925Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16806,12 +16856,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
+                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:00.634493Z",
+                     *       "created_at": "2026-11-27T23:11:08.051925Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -16875,12 +16925,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
+                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:00.634493Z",
+                     *       "created_at": "2026-11-27T23:11:08.051925Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17010,14 +17060,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "4aa03842-cf14-41c2-981b-80cfa1672ef3",
+                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:39:00.634493Z",
+                     *       "created_at": "2026-11-27T23:11:08.051925Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17110,8 +17160,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T21:40:02.701081Z",
-                     *       "until": "2026-11-27T21:40:02.701081Z",
+                     *       "since": "2026-10-28T23:11:13.116348Z",
+                     *       "until": "2026-11-27T23:11:13.116348Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17173,28 +17223,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.912,
-                     *           2.196,
-                     *           2.427,
+                     *           0.038,
+                     *           0.135,
+                     *           0.2,
                      *           1,
                      *           0,
-                     *           3.159,
+                     *           0.224,
                      *           0,
                      *           2,
-                     *           0.011
+                     *           0.001
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.912,
-                     *         "wait_p90_seconds": 2.196,
-                     *         "wait_max_seconds": 2.427,
+                     *         "wait_p50_seconds": 0.038,
+                     *         "wait_p90_seconds": 0.135,
+                     *         "wait_max_seconds": 0.2,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 3.159,
+                     *         "run_mean_seconds": 0.224,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.011
+                     *         "device_hours": 0.001
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17248,14 +17298,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
+                     *           "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:27.390549Z",
+                     *           "created_at": "2026-11-27T23:11:04.882219Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17338,12 +17388,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
+                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:27.390549Z",
+                     *       "created_at": "2026-11-27T23:11:04.882219Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17439,12 +17489,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
+                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:27.390549Z",
+                     *       "created_at": "2026-11-27T23:11:04.882219Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17514,15 +17564,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
+                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T21:38:27.390549Z",
-                     *       "deletion_requested_at": "2026-11-27T21:40:10.231333Z",
+                     *       "created_at": "2026-11-27T23:11:04.882219Z",
+                     *       "deletion_requested_at": "2026-11-27T23:11:14.427342Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17629,14 +17679,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c71245a8-b8d3-43b3-a64e-000b23d3fa84",
+                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:27.390549Z",
+                     *       "created_at": "2026-11-27T23:11:04.882219Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17728,14 +17778,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
+                     *           "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:39:07.158824Z",
+                     *           "created_at": "2026-11-27T23:11:08.494071Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17785,12 +17835,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
+                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:07.158824Z",
+                     *       "created_at": "2026-11-27T23:11:08.494071Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17854,12 +17904,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
+                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:39:07.158824Z",
+                     *       "created_at": "2026-11-27T23:11:08.494071Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -17990,14 +18040,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5274def1-7067-4264-9b58-578ecb5f927e",
+                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:39:07.158824Z",
+                     *       "created_at": "2026-11-27T23:11:08.494071Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18053,12 +18103,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "6387c7c1-3533-49c9-9688-f76706c4193e",
+                     *           "uid": "073ac6f8-b8a8-402b-8dce-5c3b48e41290",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T21:38:23.682559Z",
+                     *           "created_at": "2026-11-27T23:11:02.377251Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18172,12 +18222,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "248fadd5-8694-4bdd-b38f-4ecae989a800",
+                     *       "uid": "41b10d96-19af-4d2d-aaf6-24c5ecb32e07",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:33.994626Z",
+                     *       "created_at": "2026-11-27T23:11:05.872613Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18303,12 +18353,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "248fadd5-8694-4bdd-b38f-4ecae989a800",
+                     *       "uid": "41b10d96-19af-4d2d-aaf6-24c5ecb32e07",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:33.994626Z",
+                     *       "created_at": "2026-11-27T23:11:05.872613Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18363,14 +18413,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
+                     *           "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:50.847646Z",
+                     *           "created_at": "2026-11-27T23:11:07.390572Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18417,12 +18467,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
+                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:50.847646Z",
+                     *       "created_at": "2026-11-27T23:11:07.390572Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18483,12 +18533,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
+                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:50.847646Z",
+                     *       "created_at": "2026-11-27T23:11:07.390572Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18615,14 +18665,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f0da3c4e-4884-464e-bc92-a601b22e8eb2",
+                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:50.847646Z",
+                     *       "created_at": "2026-11-27T23:11:07.390572Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18682,7 +18732,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T21:39:26.413253Z"
+                     *           "updated_at": "2026-11-27T23:11:10.099518Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18735,7 +18785,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T21:39:26.413253Z"
+                     *       "updated_at": "2026-11-27T23:11:10.099518Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18780,7 +18830,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T21:39:26.413253Z"
+                     *       "updated_at": "2026-11-27T23:11:10.099518Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18867,7 +18917,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T21:39:27.017900Z"
+                     *       "updated_at": "2026-11-27T23:11:10.165911Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18913,12 +18963,12 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 18,
-                     *           "cluster_id": 14,
+                     *           "id": 6,
+                     *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T21:39:55.906156Z",
-                     *           "duration_seconds": 0.01992173799953889,
+                     *           "started_at": "2026-11-27T23:11:12.024135Z",
+                     *           "duration_seconds": 0.0014268849990912713,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -19052,7 +19102,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T21:38:36.886592Z"
+                     *       "created_at": "2026-11-27T23:11:06.135936Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19127,10 +19177,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "3135e243-c86a-46ae-9998-8e977bde83a0",
+                     *           "id": "82f69ba4-3822-4757-ba31-443273a3a001",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-27T21:38:37.400184Z",
-                     *           "expires_at": "2027-02-25T21:38:37.399622Z",
+                     *           "created_at": "2026-11-27T23:11:06.176916Z",
+                     *           "expires_at": "2027-02-25T23:11:06.176373Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19185,10 +19235,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "3135e243-c86a-46ae-9998-8e977bde83a0",
+                     *       "id": "82f69ba4-3822-4757-ba31-443273a3a001",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T21:38:37.399622Z",
+                     *       "expires_at": "2027-02-25T23:11:06.176373Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19316,7 +19366,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T21:40:01.710581Z",
+                     *       "since": "2026-11-26T23:11:12.920612Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19423,7 +19473,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T21:39:43.642004Z",
+                     *       "since": "2026-11-26T23:11:11.021210Z",
                      *       "renewed_at": null,
                      *       "stages": [
                      *         {
@@ -19524,9 +19574,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T21:39:42.993882Z",
-                     *           "started_at": "2026-11-27T21:39:43.123997Z",
-                     *           "ended_at": "2026-11-27T21:39:43.478368Z"
+                     *           "created_at": "2026-11-27T23:11:10.987626Z",
+                     *           "started_at": "2026-11-27T23:11:10.993614Z",
+                     *           "ended_at": "2026-11-27T23:11:11.009078Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19594,7 +19644,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T21:39:42.993882Z",
+                     *       "created_at": "2026-11-27T23:11:10.987626Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
@@ -19652,9 +19702,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T21:39:42.993882Z",
-                     *       "started_at": "2026-11-27T21:39:43.123997Z",
-                     *       "ended_at": "2026-11-27T21:39:43.478368Z",
+                     *       "created_at": "2026-11-27T23:11:10.987626Z",
+                     *       "started_at": "2026-11-27T23:11:10.993614Z",
+                     *       "ended_at": "2026-11-27T23:11:11.009078Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -19755,7 +19805,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T21:39:45.027399Z",
+                     *       "created_at": "2026-11-27T23:11:11.177017Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
@@ -19806,14 +19856,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
+                     *           "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:44.792053Z",
+                     *           "created_at": "2026-11-27T23:11:06.927207Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -19859,12 +19909,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
+                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:44.792053Z",
+                     *       "created_at": "2026-11-27T23:11:06.927207Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -19924,12 +19974,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
+                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:44.792053Z",
+                     *       "created_at": "2026-11-27T23:11:06.927207Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20055,14 +20105,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fab19b01-a06b-48c3-90e0-f39aedaa9a8b",
+                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:44.792053Z",
+                     *       "created_at": "2026-11-27T23:11:06.927207Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20121,7 +20171,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T21:38:23.638978Z"
+                     *           "created_at": "2026-11-27T23:11:02.371173Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20172,7 +20222,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T21:38:32.677680Z"
+                     *       "created_at": "2026-11-27T23:11:05.727443Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20215,7 +20265,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T21:38:32.677680Z"
+                     *       "created_at": "2026-11-27T23:11:05.727443Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20267,7 +20317,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T21:38:32.677680Z"
+                     *       "created_at": "2026-11-27T23:11:05.727443Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20312,10 +20362,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "6729736c-6657-4eda-add3-78949a307a51",
+                     *           "id": "70a7de7a-4ece-4182-9cd0-6eb4f83f0c6d",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-27T21:38:36.002746Z",
-                     *           "expires_at": "2027-02-25T21:38:36.002151Z",
+                     *           "created_at": "2026-11-27T23:11:06.051630Z",
+                     *           "expires_at": "2027-02-25T23:11:06.051159Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20395,12 +20445,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
+                     *           "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T21:38:30.997767Z",
+                     *           "created_at": "2026-11-27T23:11:05.481122Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20444,12 +20494,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
+                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:30.997767Z",
+                     *       "created_at": "2026-11-27T23:11:05.481122Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20505,12 +20555,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
+                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T21:38:30.997767Z",
+                     *       "created_at": "2026-11-27T23:11:05.481122Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20632,12 +20682,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bc912621-f73a-4321-b7cd-e527b7767e6a",
+                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T21:38:30.997767Z",
+                     *       "created_at": "2026-11-27T23:11:05.481122Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20752,8 +20802,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 55,
-                     *           "uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
+                     *           "id": 6,
+                     *           "uid": "a2197941-6115-4cc4-940d-1255229beb0d",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20762,10 +20812,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T21:39:55.304545Z",
+                     *           "created_at": "2026-11-27T23:11:11.985725Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T21:39:55.304545Z",
-                     *           "quota_reserved_at": "2026-11-27T21:39:55.906156Z",
+                     *           "queued_at": "2026-11-27T23:11:11.985725Z",
+                     *           "quota_reserved_at": "2026-11-27T23:11:12.024135Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -20879,8 +20929,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 52,
-                     *           "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
+                     *           "id": 3,
+                     *           "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -20932,8 +20982,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 52,
-                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
+                     *       "id": 3,
+                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -20942,11 +20992,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T21:39:32.996962Z",
+                     *       "created_at": "2026-11-27T23:11:10.664671Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
-                     *       "admitted_at": "2026-11-27T21:39:36.596876Z",
+                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "admitted_at": "2026-11-27T23:11:10.949868Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -20961,14 +21011,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T21:39:36.596876Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.949868Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -20977,7 +21027,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1514.1514.3020",
+                     *       "resource_version": "1127.1127.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21020,7 +21070,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21090,8 +21140,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 55,
-                     *       "uid": "ec456be1-ce19-4972-95a6-0259e29d8f49",
+                     *       "id": 6,
+                     *       "uid": "a2197941-6115-4cc4-940d-1255229beb0d",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -21100,10 +21150,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:55.304545Z",
+                     *       "created_at": "2026-11-27T23:11:11.985725Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T21:39:55.304545Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:55.906156Z",
+                     *       "queued_at": "2026-11-27T23:11:11.985725Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:12.024135Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21119,14 +21169,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
+                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
+                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21134,8 +21184,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T21:40:04.052933Z",
-                     *       "resource_version": "1546.1537.3074",
+                     *       "deletion_requested_at": "2026-11-27T23:11:13.315828Z",
+                     *       "resource_version": "1157.1149.2298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "expected_start": null,
@@ -21178,7 +21228,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:55.906156Z"
+                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21261,8 +21311,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 52,
-                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
+                     *       "id": 3,
+                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21271,10 +21321,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:32.996962Z",
+                     *       "created_at": "2026-11-27T23:11:10.664671Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
+                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21290,14 +21340,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21306,7 +21356,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1513.1510.3020",
+                     *       "resource_version": "1126.1124.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21349,7 +21399,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21414,8 +21464,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 53,
-                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
+                     *       "id": 4,
+                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21424,10 +21474,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:33.702355Z",
+                     *       "created_at": "2026-11-27T23:11:10.706814Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
+                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21443,14 +21493,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21458,8 +21508,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T21:39:54.493856Z",
-                     *       "resource_version": "1534.1512.3024",
+                     *       "deletion_requested_at": "2026-11-27T23:11:11.902721Z",
+                     *       "resource_version": "1146.1124.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21502,7 +21552,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21575,11 +21625,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 36,
-                     *           "at": "2026-11-27T21:39:36.596876Z",
+                     *           "id": 12,
+                     *           "at": "2026-11-27T23:11:10.949868Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 2s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21677,8 +21727,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 53,
-                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
+                     *       "id": 4,
+                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21687,10 +21737,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:33.702355Z",
+                     *       "created_at": "2026-11-27T23:11:10.706814Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
+                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21706,14 +21756,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21722,7 +21772,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1527.1512.3024",
+                     *       "resource_version": "1139.1124.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21765,7 +21815,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21981,8 +22031,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 53,
-                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
+                     *       "id": 4,
+                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21991,10 +22041,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:33.702355Z",
+                     *       "created_at": "2026-11-27T23:11:10.706814Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
+                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22010,14 +22060,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22026,7 +22076,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1521.1512.3024",
+                     *       "resource_version": "1134.1124.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22069,7 +22119,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22134,8 +22184,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 53,
-                     *       "uid": "4497a1bb-620b-4bac-9600-080c0f970a29",
+                     *       "id": 4,
+                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22144,10 +22194,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T21:39:33.702355Z",
+                     *       "created_at": "2026-11-27T23:11:10.706814Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T21:39:33.702355Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:35.668182Z",
+                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22163,14 +22213,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T21:39:35.668182Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22179,7 +22229,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1529.1512.3024",
+                     *       "resource_version": "1141.1124.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22222,7 +22272,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22287,8 +22337,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 52,
-                     *       "uid": "bba229ff-6076-48ad-9955-f89f731a705b",
+                     *       "id": 3,
+                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22297,11 +22347,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T21:39:32.996962Z",
+                     *       "created_at": "2026-11-27T23:11:10.664671Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T21:39:32.996962Z",
-                     *       "quota_reserved_at": "2026-11-27T21:39:34.219078Z",
-                     *       "admitted_at": "2026-11-27T21:39:36.596876Z",
+                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
+                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "admitted_at": "2026-11-27T23:11:10.949868Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22316,14 +22366,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T21:39:34.219078Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T21:39:36.596876Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.949868Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22332,7 +22382,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1523.1514.3020",
+                     *       "resource_version": "1136.1127.2248",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22375,7 +22425,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T21:39:36.133846Z"
+                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
                      *         }
                      *       ],
                      *       "devices": [
