@@ -49,7 +49,11 @@ def drifts(*clusters: int) -> Iterator[Drift]:
         namespaces = frozenset({finding.namespace} if finding.namespace else ())
         yield Drift(finding.cluster_id, "inconsistent", finding.node, "", message, namespaces, ())
     found = DeviceAllocation.objects.filter(cluster_id__in=clusters, source=AllocationSource.EXTERNAL)
-    odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
+    odd = (
+        found.filter(Q(device=None) | ~Q(malformed=""))
+        .select_related("node")
+        .order_by("node__name", "device_uuid", "pk")
+    )
     for allocation in odd:
         kind = "malformed" if allocation.malformed else "unknown-device"
         said = (
@@ -87,7 +91,7 @@ def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
     """Yield a drift for each slice of a pod that still runs, although its workload has finished or lost its quota."""
     ours = RawSQL(_PODS_OF_OURS, [])  # noqa: S611 - a constant
     rows = found.filter(pod_uid__in=ours).select_related("node")
-    for allocation in rows.order_by("node__name", "device_uuid"):
+    for allocation in rows.order_by("node__name", "device_uuid", "pk"):
         holder = f"{allocation.namespace}/{allocation.pod_name}"
         said = "its workload has released its devices, but it still runs; its slice counts as external until it ends"
         yield Drift(
