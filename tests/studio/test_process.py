@@ -169,8 +169,8 @@ def test_each_answer_is_of_the_rows_as_they_are_then(studios: Studios, cluster: 
 
 
 def test_fifty_questions_at_once_are_all_answered_by_two_children_at_a_time(studios: Studios, cluster: Cluster) -> None:
-    pid = studios.start_studio()
     questions = [ask(cluster, user=f"user-{number % 5}") for number in range(50)]
+    pid = studios.start_studio()
     most = 0
     while any(map(is_open, questions[-5:])) or Question.objects.filter(state__in=OPEN_STATES).exists():
         most = max(most, len(children_of(pid)))
