@@ -44,8 +44,8 @@ def is_wanted(manager: Cluster) -> bool:
 def automate_quotas(manager: Cluster, workers: Mapping[str, WorkerQueues | None], now: datetime) -> bool:
     """Bring the quotas and conditions of the manager's ClusterQueues up to date; returns whether a quota changed.
 
-    * workers: by the name of a MultiKueueCluster, the queues of those that are connected; None if a connected worker
-      has not reported yet. Queues with such a worker are not changed.
+    * workers: the queues of each connected worker, by the name of its MultiKueueCluster; None for a connected worker
+      that has not reported yet. Queues with such a worker are not changed.
     """
     on = is_on(manager.configuration, MANAGER_QUOTA_AUTOMATION)
     configs = {config.name: config for config in MultiKueueConfig.objects.filter(cluster=manager)}

@@ -44,7 +44,7 @@ def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str
 
 def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
     """Return a digest of the whole spec or, for a workload with a job, of the fields that its owner may change (active,
-    the priority and its class) and of those that follow from the job (the queue and the pod counts)."""
+    the priority and its class) and the fields that follow from the job (the queue and the pod counts)."""
     if has_job:
         own = {"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name}
         return digest({**own, **_of_its_job(spec)})

@@ -225,8 +225,8 @@ def class_problem(cluster: Cluster, namespace: str, queue: str, name: str) -> st
 
 
 def class_problems(cluster: Cluster, wanted: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
-    """Why submitters may not use priority classes, by (namespace, LocalQueue, class); without those that are allowed.
-    The rules of each LocalQueue are read once."""
+    """Return why submitters may not use priority classes, by (namespace, LocalQueue, class); allowed classes are left
+    out. The rules of each LocalQueue are read once."""
     rules = _PriorityRules(cluster)
     found = {key: rules.class_problem(*key) for key in dict.fromkeys(wanted)}
     return {key: problem for key, problem in found.items() if problem}

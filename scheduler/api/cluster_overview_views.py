@@ -64,7 +64,7 @@ class PushStateSerializer(serializers.Serializer[Any]):
 
 
 class ClusterOverviewSerializer(serializers.Serializer[Any]):
-    """A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are not."""
+    """A cluster at a glance. Shows only workloads and quotas that the user may see, but all devices."""
 
     cluster = serializers.CharField()
     mode = serializers.ChoiceField([mode.value for mode in ClusterMode])

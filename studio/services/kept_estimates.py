@@ -1,4 +1,4 @@
-"""The estimates of starts as rows: the newest of each waiting workload, and those that are kept to judge them."""
+"""Stores estimates of starts: the newest of each waiting workload, and earlier ones by which they are judged."""
 
 from __future__ import annotations
 

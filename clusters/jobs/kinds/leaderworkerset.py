@@ -208,7 +208,7 @@ def _replicas(job: JsonObject) -> int:
 
 
 def _groups(job: JsonObject) -> int:
-    """The number of groups, including those that a rolling update adds temporarily."""
+    """The number of groups, including the groups that a rolling update adds for a while."""
     replicas, there = _replicas(job), integer_at(job, "status", "replicas")
     surge = dig(job, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxSurge")
     surging = isinstance(surge, int) and surge > 0 and integer_at(job, "status", "updatedReplicas") < replicas

@@ -3007,7 +3007,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description A cluster at a glance. Workloads and quotas are limited to those that the user may see; devices are not. */
+        /** @description A cluster at a glance. Shows only workloads and quotas that the user may see, but all devices. */
         ClusterOverview: {
             cluster: string;
             mode: components["schemas"]["ModeEnum"];

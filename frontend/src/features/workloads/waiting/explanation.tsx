@@ -352,7 +352,7 @@ function Order({ explanation }: { explanation: Explanation }) {
   );
 }
 
-/** The parts of a multifactor priority; those that are nothing are left out. */
+/** The factors of a multifactor priority; factors of zero are left out. */
 function Factors({ factors }: { factors: Explanation["factors"] }) {
   if (factors === null) return null;
   const parts: [string, number][] = [
