@@ -106,12 +106,19 @@ def test_no_account_of_ours_reads_secrets_or_gets_more_rights(system: System, pl
     assert not may(client, "*", "*")
 
 
-def test_the_watcher_suspends_jobs_of_tenants_and_writes_nothing_else(system: System, plane: ControlPlane) -> None:
+def test_the_watcher_suspends_jobs_and_marks_pods_of_tenants_and_writes_nothing_else(
+    system: System, plane: ControlPlane
+) -> None:
     watcher = account(plane, WATCHER)
     for namespace in ("team", "default"):
         system.admin.create(JOBS, in_namespace(job("theirs", parallelism=0), namespace))
     watcher.patch(JOBS, "team", "theirs", {"spec": {"suspend": True}})
+    watcher.patch(JOBS, "team", "theirs", {"status": {"startTime": None}}, subresource="status")
     refused(watcher.patch, JOBS, "default", "theirs", {"spec": {"suspend": True}})
+    with pytest.raises(ClusterError) as missing:  # it may be patched, and is not there
+        watcher.patch(PODS, "team", "missing", {"metadata": {"labels": {"marked": "yes"}}})
+    assert missing.value.not_found
+    refused(watcher.patch, PODS, "default", "missing", {"metadata": {"labels": {"marked": "yes"}}})
     refused(watcher.create, PODS, in_namespace(pod("stray"), "team"))
     refused(watcher.create, JOBS, in_namespace(job("stray"), "team"))
     refused(watcher.delete, JOBS, "team", "theirs")
