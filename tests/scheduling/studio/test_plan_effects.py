@@ -143,7 +143,7 @@ def device_world(asked: Sequence[tuple[int, int, int]]) -> World:
     return builder.world
 
 
-_NODE_CHANGES = st.sampled_from(
+_NODE_CHANGES: st.SearchStrategy[NodeChange] = st.sampled_from(
     (AddNodes("n1", 2), CordonNode("n1"), CordonNode("n1", "n1-gpu0"), DrainNode("n2"), DrainNode("n1", "n1-gpu0"),
      LoseNode("n2"), LoseNode("n1", "n1-gpu1"), ReturnNode("n3"))
 )  # fmt: skip
