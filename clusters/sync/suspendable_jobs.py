@@ -14,12 +14,12 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, JsonObject
-from clusters.jobs.cluster_objects import OneLook
+from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
+from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of, queue_name_of
-from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.identity import is_elastic, managed_ancestor, prebuilt_workload_of, queue_name_of
+from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import (
     annotations_of,
     controller_of,
@@ -30,8 +30,9 @@ from clusters.jobs.framework.manifest import (
 )
 from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
+from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.live_job import Changes, changed_spec, look_at, was_started
-from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.jobs.registry import ending_of
 from clusters.jobs.seen_jobs import keep_seen
 from clusters.jobs.submitter import submitter_of
 from clusters.sync.jobs import JobSync, key_of
@@ -39,6 +40,7 @@ from foundation.exceptions import Conflict, ManifestErrors
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push, wake_scheduler
 from queues.manifests import kueue_keys as keys
+from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import (
@@ -60,6 +62,10 @@ _MAX_ROUNDS: Final = 5
 """Passes over one job in a row: a workload that is removed is followed by another one."""
 _FIRST_WAIT_SECONDS: Final = 1.0
 _MAX_WAIT_SECONDS: Final = 60.0
+_WHOLE_PATIENCE_SECONDS: Final = 4.0
+"""The wait after which a job without a row has none: its part has been looked at twice before."""
+_OWNERS_CACHED_SECONDS: Final = 30.0
+"""How long the owners of running parts are known: each change of a part asks for them."""
 _SIZES: Final = ("count", "minCount")
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
@@ -119,6 +125,7 @@ class SuspendableJobSync(JobSync):
         self._seen: dict[str, str] = {}
         """uid -> the version of a waiting job that the push knows."""
         self._seconds = 0.0
+        self._owners = RowsAndCluster(cluster, client, _OWNERS_CACHED_SECONDS)
 
     def tick(self, now: float) -> None:
         """Repeat the pass over the waiting jobs (`_Waiting`) that are due."""
@@ -201,29 +208,50 @@ class SuspendableJobSync(JobSync):
         return looks
 
     def _parts(self, jobs: Iterable[JsonObject]) -> list[Look]:
-        """Return the jobs that are part of another job: they may run only while it is admitted."""
-        wholes: dict[tuple[str, str, str], list[JsonObject]] = defaultdict(list)
-        for job in jobs:
-            kind = JOB_KINDS.get((controller_of(job) or {}).get("kind", ""))
-            if kind is None or kind.stopping is not Stopping.SUSPEND or not kind.has_workload:
-                continue
-            if not self._kind.is_suspended(job) and not self._kind.outcome(job).finished:
-                wholes[kind.kind, key_of(job)[0], (controller_of(job) or {})["name"]].append(job)
-        if not wholes or self._cluster.is_mirrored:
+        """Return the running jobs that are part of another job, with the workloads of the topmost one that waits in a
+        queue: they may run only while that one is admitted.
+
+        As in Kueue, that one may be of any kind. One without a row may be new: its part is looked at again first.
+        """
+        context = job_context(self._cluster.configuration, self._owners)
+        wholes = [(job, whole) for job in jobs if (whole := self._whole_of(job, context)) is not None]
+        if not wholes:
             return []
         rows = Job.objects.filter(
             cluster=self._cluster,
-            kind__in={kind for kind, _, _ in wholes},
-            name__in={name for _, _, name in wholes},
+            kind__in={kind for _, (kind, _, _) in wholes},
+            name__in={name for _, (_, _, name) in wholes},
             managed=True,
-        ).defer("manifest")
-        found = {(row.kind, row.namespace, row.name): row for row in rows}
-        workloads = self._workloads([row for key, row in found.items() if key in wholes], [])
-        return [
-            Look(job, None, workloads.get(row.pk, ()), is_part=True)
-            for key, row in found.items()
-            for job in wholes.get(key, ())
-        ]
+        ).order_by("pk")
+        found = {(row.kind, row.namespace, row.name): row for row in rows.defer("manifest")}
+        workloads = self._workloads([found[key] for key in {key for _, key in wholes} if key in found], [])
+        looks: list[Look] = []
+        for job, key in wholes:
+            if key in found:
+                self._forget(job)
+                own = workloads.get(found[key].pk, ())
+                # No object stands for a group of pods, so the pass would find none of its workloads.
+                if key[0] != POD_GROUP or not any(map(_is_admitted, own)):
+                    looks.append(Look(job, None, own, is_part=True))
+            elif self._waited.get(str(job["metadata"]["uid"]), 0.0) >= _WHOLE_PATIENCE_SECONDS:
+                looks.append(Look(job, None, (), is_part=True))
+            else:
+                self._wait(job)
+        return looks
+
+    def _whole_of(self, job: JsonObject, context: JobContext) -> tuple[str, str, str] | None:
+        """The kind, namespace and name of the row of the topmost job that a running job is part of, or of the group of
+        the pod that it is part of. None if no job above it has a queue.
+        """
+        if controller_of(job) is None or self._cluster.is_mirrored:
+            return None
+        if self._kind.is_suspended(job) or self._kind.outcome(job).finished:
+            return None
+        whole = self._try(job, partial(managed_ancestor, job, context))
+        if whole is None:
+            return None
+        group = group_name_of(whole) if whole["kind"] == PODS.kind else ""
+        return (POD_GROUP, key_of(whole)[0], group) if group else (whole["kind"], *key_of(whole))
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
         """The workloads of jobs; for ended jobs, only the unfinished ones."""
@@ -537,6 +565,10 @@ def _taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
     index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
     annotations = spec.annotations if index is None else {**spec.annotations, keys.COMPONENT_INDEX: index}
     return replace(spec, name=prebuilt.name, annotations=annotations)
+
+
+def _is_admitted(workload: Workload) -> bool:
+    return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
 
 
 def _waits_for_the_job(workload: Workload) -> bool:

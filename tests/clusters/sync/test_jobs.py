@@ -20,8 +20,9 @@ from queues.models import ClusterQueue, Job, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from queues.services.workloads import hold
 from scheduler.api.object_status import held_in
-from tests.cluster_kinds import JOBS
-from tests.clusters.system import System, gpu_job, queued
+from tests.cluster_kinds import DEPLOYMENTS, JOBS
+from tests.clusters.group_pods import found_pod
+from tests.clusters.system import System, deployment, gpu_job, queued
 from tests.factories import START, make_cluster_queue
 from tests.simulated_cluster import job
 from tests.users import make_user
@@ -404,6 +405,68 @@ def test_a_part_of_another_job_runs_only_while_that_one_is_admitted(found: Syste
     there = found.client.get(JOBS, "team", "part")
     assert there is not None
     assert (Workload.objects.count(), there["spec"].get("suspend", False)) == (1, not admitted)
+
+
+def owned(name: str, owner: JsonObject, **spec: Any) -> JsonObject:
+    """A Job without a queue that is controlled by the owner."""
+    made = cpu_job(1, **spec)
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    made["metadata"] = {"name": name, "namespace": "team", "ownerReferences": [{**reference, "controller": True}]}
+    return made
+
+
+def is_suspended(system: System, name: str) -> bool:
+    there = system.client.get(JOBS, "team", name)
+    assert there is not None
+    return bool(there["spec"].get("suspend", False))
+
+
+@pytest.mark.parametrize("admitted", [False, True])
+def test_a_part_of_a_part_runs_only_while_the_topmost_job_is_admitted(found: System, admitted: bool) -> None:
+    found.client.create(JOBS, cpu_job(2 if admitted else 101, suspend=True))
+    for _ in range(2):
+        found.turn()
+    between = found.client.create(JOBS, owned("between", live(found), suspend=True))
+    found.client.create(JOBS, owned("part", between))
+    found.watcher.resync()
+    assert is_suspended(found, "part") is not admitted
+
+
+def test_a_job_below_a_deployment_without_admitted_pods_does_not_run(found: System) -> None:
+    """As in Kueue: one of any kind that waits in a queue decides for its parts."""
+    serving = found.client.create(DEPLOYMENTS, deployment(0))
+    found.client.create(JOBS, owned("part", serving))
+    for _ in range(4):
+        found.watcher.resync()
+        found.advance(5)
+        found.watcher.tick()
+    assert is_suspended(found, "part")
+
+
+@pytest.mark.parametrize("there", [1, 2])
+def test_a_job_below_a_pod_of_a_group_runs_only_while_the_group_is_admitted(found: System, there: int) -> None:
+    pods = [found.client.create(PODS, found_pod(f"pod-{number}", group="ring", total=2)) for number in range(there)]
+    for _ in range(2):
+        found.turn()
+    found.client.create(JOBS, owned("part", pods[0]))
+    for _ in range(4):
+        found.watcher.resync()
+        found.advance(5)
+        found.watcher.tick()
+    assert is_suspended(found, "part") is (there < 2)
+
+
+def test_a_part_of_a_job_that_is_in_no_queue_is_left_alone(found: System) -> None:
+    free = cpu_job(1)
+    del free["metadata"]["labels"]
+    found.client.create(JOBS, free)
+    found.client.create(JOBS, owned("part", live(found)))
+    for _ in range(4):
+        found.watcher.resync()
+        found.advance(5)
+        found.watcher.tick()
+    assert not is_suspended(found, "part")
 
 
 def test_a_found_job_that_asks_for_more_than_its_limits_waits_with_a_workload(found: System) -> None:
