@@ -60,9 +60,9 @@ def keep_last_applied(managed: ManagedObject, api_version: str, text: str) -> No
         ManagedFields.objects.filter(uid=managed.uid, manager=ANNOTATION).delete()
 
 
-def forget_managers(uid: UUID) -> None:
-    """Forget the managers of an object that is gone."""
-    ManagedFields.objects.filter(uid=uid).delete()
+def forget_managers(*uids: UUID) -> None:
+    """Forget the managers of objects that are gone."""
+    ManagedFields.objects.filter(uid__in=uids).delete()
 
 
 def with_managers(metadata: Mapping[str, Any], rows: Mapping[str, ManagedFields]) -> dict[str, Any]:

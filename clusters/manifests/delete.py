@@ -1,7 +1,8 @@
-"""Delete: any object that an apply can create, one at a time."""
+"""Delete: any object that an apply can create, or many of a kind."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from django.db import transaction
@@ -21,7 +22,7 @@ from gpus.services.node_manifests import delete_nodes
 from kinds.declaration import ManifestKind
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
-from queues.services.configuration import delete_object
+from queues.services.configuration import delete_object, delete_objects
 from queues.services.jobs import delete_jobs
 from queues.services.owners import require_below, require_owner
 from queues.services.workloads import delete_workloads
@@ -56,6 +57,58 @@ def delete_manifest(
     return waiting
 
 
+def require_deletions(cluster: Cluster, kind: ManifestKind, keys: Sequence[tuple[str, str]], *, access: Access) -> None:
+    """Raise `NotPermitted` or `MirroredFromCluster` unless the user may delete each of the objects of a kind.
+
+    Keys are (namespace, name); the namespace of a cluster-wide kind is empty.
+    """
+    for namespace in {namespace for namespace, _ in keys}:
+        if not access.may_in_tree(kind.name):
+            access.require("submit", kind.name, namespace)
+    if kind.name not in OURS:
+        require_not_mirrored(cluster)
+    if kind.name in CONFIGURATION_KINDS:
+        require_below(access, cluster, [(kind.name, namespace, name) for namespace, name in keys])
+    elif kind.name in JOB_KINDS:
+        rows = _jobs(cluster, kind.name, keys)
+        require_owner(cluster, access, [(row.namespace, each.name) for row in rows for each in _workloads_of(row)])
+    elif kind.name == "Workload":
+        require_owner(cluster, access, keys)
+
+
+def delete_manifests(cluster: Cluster, kind: ManifestKind, keys: Sequence[tuple[str, str]], *, access: Access) -> None:
+    """Delete objects of a configuration kind or a job kind, or workloads, in one transaction: each now or as soon as
+    nothing holds it.
+
+    Raises as `require_deletions` does. Objects that do not exist are skipped, so two callers may delete the same ones.
+    """
+    with transaction.atomic():
+        require_deletions(cluster, kind, keys, access=access)
+        if kind.name in CONFIGURATION_KINDS:
+            names = [f"{namespace}/{name}" if namespace else name for namespace, name in keys]
+            delete_objects(cluster, CONFIGURATION_KINDS[kind.name], names, actor=access.username)
+        elif kind.name in JOB_KINDS:
+            delete_jobs(cluster, _jobs(cluster, kind.name, keys), actor=access.username, now=timezone.now())
+        elif kind.name == "Workload":
+            delete_workloads(cluster, keys, actor=access.username)
+        else:
+            raise InvalidRequest(f"Unsupported value: objects of kind {kind.name} are deleted one at a time.")
+
+
+def _jobs(cluster: Cluster, kind: str, keys: Sequence[tuple[str, str]]) -> list[Job]:
+    wanted = set(keys)
+    rows = Job.objects.filter(
+        cluster=cluster, kind=kind, namespace__in={key[0] for key in keys}, name__in=[key[1] for key in keys]
+    )
+    found = rows.select_related("group").prefetch_related("workloads", "group__workloads").order_by("pk")
+    return [row for row in found if (row.namespace, row.name) in wanted]
+
+
+def _workloads_of(job: Job) -> list[Workload]:
+    """The workloads of a job, or of the group that it is a member of."""
+    return list((job.group or job).workloads.all())
+
+
 def _delete(
     cluster: Cluster, kind: ManifestKind, namespace: str, name: str, access: Access, precondition: Precondition | None
 ) -> str | None:
@@ -76,11 +129,10 @@ def _delete(
 
 
 def _delete_job(cluster: Cluster, kind: str, namespace: str, name: str, access: Access) -> str | None:
-    rows = Job.objects.filter(cluster=cluster, kind=kind, namespace=namespace, name=name)
-    job = rows.select_related("group").prefetch_related("workloads", "group__workloads").first()
+    job = next(iter(_jobs(cluster, kind, [(namespace, name)])), None)
     if job is None:
         return None
-    require_owner(cluster, access, [(namespace, workload.name) for workload in (job.group or job).workloads.all()])
+    require_owner(cluster, access, [(namespace, workload.name) for workload in _workloads_of(job)])
     return delete_jobs(cluster, [job], actor=access.username, now=timezone.now()).get(job.pk, "")
 
 

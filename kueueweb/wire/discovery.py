@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kueueweb.wire.resources import Resource, groups
 
-VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 AUTHORIZATION: Final = "authorization.k8s.io"
 AUTHENTICATION: Final = "authentication.k8s.io"
 REVIEWS: Final = {
@@ -18,6 +18,11 @@ REVIEWS: Final = {
     AUTHENTICATION: (("selfsubjectreviews", "SelfSubjectReview"),),
 }
 """Questions of users about themselves, in version v1: group -> (plural, kind)."""
+
+
+def verbs_of(resource: Resource) -> list[str]:
+    """The verbs of a resource. As in Kubernetes, namespaces are deleted one at a time."""
+    return [verb for verb in VERBS if verb != "deletecollection" or resource.kind != "Namespace"]
 
 
 def core_versions() -> dict[str, Any]:
@@ -54,7 +59,7 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
     for resource in served:
         entry = {
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
-            "kind": resource.kind, "verbs": list(VERBS),
+            "kind": resource.kind, "verbs": verbs_of(resource),
         }  # fmt: skip
         entries.append({**entry, "shortNames": list(resource.short_names)} if resource.short_names else entry)
         if resource.has_status:
@@ -86,7 +91,7 @@ def _version(group: str, version: str, served: Sequence[Resource]) -> dict[str, 
     entries = []
     for resource in served:
         scope = "Namespaced" if resource.namespaced else "Cluster"
-        entry = _entry(resource.plural, resource.kind, group, version, scope, list(VERBS))
+        entry = _entry(resource.plural, resource.kind, group, version, scope, verbs_of(resource))
         if resource.short_names:
             entry["shortNames"] = list(resource.short_names)
         if resource.has_status:

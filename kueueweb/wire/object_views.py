@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from kueueweb.wire import tables
 from kueueweb.wire.base import WireView, accepted
+from kueueweb.wire.discovery import verbs_of
 from kueueweb.wire.patches import PARSERS, change_of, is_apply
 from kueueweb.wire.reading import ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
@@ -115,16 +116,28 @@ class ListView(ResourceView):
             keys = reader.known(selection) if page.following else page.keys
             user = self.request.user.pk or 0
             remember(user, self._question(reader, selection), str(page.version), page.version, keys)
-        metadata = {"resourceVersion": str(page.version)}
-        if page.following:
-            metadata["continue"] = page.following
-        return Response(self._body(page, metadata))
+        return Response(self._body(page, self._metadata(page)))
 
     def post(self, request: Request, namespace: str = "") -> Response:
         """Create an object."""
         if self.resource.namespaced and not namespace:
             raise Refusal(405, "a namespaced object is created at the address of its namespace")
         return self.written(self.writer("create", namespace).create(request.data, namespace), 201)
+
+    def delete(self, request: Request, namespace: str = "") -> HttpResponse:
+        """Delete the objects that the selectors name, and answer with them as they were."""
+        if "deletecollection" not in verbs_of(self.resource):
+            raise Refusal(405, f"{self.resource.qualified} are deleted one at a time")
+        if self.resource.namespaced and not namespace:
+            raise Refusal(405, "namespaced objects are deleted at the address of their namespace")
+        query, reader = self.request.query_params, self.reader()
+        selection, writer = (
+            self.selection(namespace, verb="deletecollection"),
+            self.writer("deletecollection", namespace),
+        )
+        page = reader.page(selection, _number(query_text(query, "limit"), "limit"), query_text(query, "continue"))
+        writer.delete_all(selection, page, request.data)
+        return Response(self._body(page, self._metadata(page)))
 
     def _question(self, reader: ObjectReader, selection: Selection) -> str:
         return question(self.request.user.pk or 0, reader, self.resource, selection)
@@ -149,6 +162,11 @@ class ListView(ResourceView):
         if cursor != START and not cursor.isdecimal():
             raise Refusal(400, f"{CURSOR_HEADER}: Invalid value: {cursor!r}")
         return Response(changes_since(reader, selection, watch, cursor))
+
+    @staticmethod
+    def _metadata(page: Page) -> dict[str, str]:
+        found = {"resourceVersion": str(page.version)}
+        return {**found, "continue": page.following} if page.following else found
 
     def _body(self, page: Page, metadata: Mapping[str, str]) -> dict[str, Any]:
         if self.form == "Table":

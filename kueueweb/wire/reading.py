@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -116,9 +116,10 @@ class ObjectReader:
             following = _token(version, getattr(last, "namespace", ""), last.name)
         return Page(self.objects(found, now), version, [_key(row) for row in found], following)
 
-    def known(self, selection: Selection) -> list[Key]:
-        """The keys of the objects that the selection names now."""
-        return [_key(row) for row in self._keys(self.rows(selection))]
+    def known(self, selection: Selection, of: Iterable[Key] | None = None) -> list[Key]:
+        """The keys of the objects that the selection names now; with `of`, only of these."""
+        rows = self.rows(selection)
+        return [_key(row) for row in self._keys(rows if of is None else rows.filter(uid__in=[key[0] for key in of]))]
 
     def changes(self, selection: Selection, cursor: int) -> Changes:
         """The objects whose version is above the cursor, and the keys of all that the selection names."""

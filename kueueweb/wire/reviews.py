@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from kueueweb.api.content import JSONParser
 from kueueweb.wire.base import WireView
-from kueueweb.wire.discovery import VERBS
+from kueueweb.wire.discovery import verbs_of
 from kueueweb.wire.protobuf import ReviewParser
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import RESOURCES, resource_named
@@ -80,7 +80,7 @@ class RulesReviewView(_ReviewView):
         rules = []
         for resource in RESOURCES:
             where = namespace if resource.namespaced else ""
-            verbs = [verb for verb in VERBS if allows(self.access, resource, verb, where)]
+            verbs = [verb for verb in verbs_of(resource) if allows(self.access, resource, verb, where)]
             if verbs:
                 rules.append({"verbs": verbs, "apiGroups": [resource.group], "resources": [resource.plural]})
         paths = {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from accounts.services.access import Access
-from kueueweb.wire.discovery import VERBS
+from kueueweb.wire.discovery import verbs_of
 from kueueweb.wire.resources import Resource
 
 _READS: Final = frozenset({"get", "list", "watch"})
@@ -23,7 +23,7 @@ def reads(access: Access, resource: Resource, namespace: str) -> bool:
 
 def allows(access: Access, resource: Resource, verb: str, namespace: str) -> bool:
     """Whether a request with this verb is answered."""
-    if verb not in VERBS:
+    if verb not in verbs_of(resource):
         return False
     if verb in _READS:
         return reads(access, resource, namespace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,6 +14,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 
+from accounts.services.audit import one_line
 from accounts.services.managed_fields import (
     ANNOTATION,
     ManagedObject,
@@ -21,18 +23,21 @@ from accounts.services.managed_fields import (
     keep_last_applied,
     managers_of,
 )
-from clusters.manifests import apply_manifests, delete_manifest, kind_named
+from clusters.manifests import apply_manifests, delete_manifest, delete_manifests, kind_named, require_deletions
 from clusters.manifests.apply import lock_applies
 from kueueweb.wire.applying import KUBECTL, Apply, conflict
 from kueueweb.wire.patches import Change
-from kueueweb.wire.reading import ObjectReader, Selection
+from kueueweb.wire.reading import ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
+from queues.api.workload_pieces import PIECE
 from scheduling.manifest.applied_fields import applied_part
 from scheduling.manifest.metadata import LAST_APPLIED, MAX_ANNOTATIONS_BYTES
 
 _OF_THE_SERVER: Final = ("managedFields", "resourceVersion", "uid")
 """Metadata that are a precondition here, or are written here; in manifests the version is the generation's."""
+_PIECE_OF_OTHERS: Final = 50
+"""How many objects are deleted in one transaction: each job takes statements of its own, all workloads take one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,31 @@ class ObjectWriter:
             return Written(left)
 
         return self._within(remove)
+
+    def delete_all(self, selection: Selection, page: Page, options: Any) -> None:
+        """Delete the objects of a page, in pieces, as far as they still exist and the selection names them.
+
+        Between the pieces, other writes and the scheduler's batches run. Raises before anything is deleted: Refusal
+        (409) for an object that differs from the preconditions, `NotPermitted` if the user may not delete one of them.
+        If it is interrupted, the committed pieces stay, and the same request again deletes the rest.
+        """
+        preconditions = options.get("preconditions") if isinstance(options, Mapping) else None
+        if isinstance(preconditions, Mapping):
+            for item in page.items:
+                self._check(item, item["metadata"].get("namespace", ""), preconditions)
+        cluster, kind, access = self._reader.cluster, kind_named(self._resource.kind), self._reader.access
+        require_deletions(cluster, kind, [key[1:] for key in page.keys], access=access)
+        with one_line() if len(page.keys) > 1 else nullcontext():
+            size = PIECE if self._resource.kind == "Workload" else _PIECE_OF_OTHERS
+            for start in range(0, len(page.keys), size):
+                piece = page.keys[start : start + size]
+                with transaction.atomic():
+                    lock_applies(cluster, against_decisions=True)
+                    there = self._reader.known(selection, of=piece)
+                    delete_manifests(cluster, kind, [key[1:] for key in there], access=access)
+                    left = {uid for uid, _, _ in self._reader.known(selection, of=there)}
+                    forget_managers(*(UUID(uid) for uid, _, _ in there if uid not in left))
+                    transaction.set_rollback(self._dry_run)
 
     def _within(self, change: Callable[[], Written]) -> Written:
         """Carry out a change that no other write and no decision comes between, and take back a dry run."""

@@ -225,6 +225,19 @@ def test_writes(kubectl: Kubectl) -> None:
     assert "Forbidden" in refusal(kubectl, "charlie", "delete job first -n team-a")
 
 
+def test_deletes_of_many(kubectl: Kubectl) -> None:
+    path = "--raw /apis/batch/v1/namespaces/team-a/jobs"
+    assert "Forbidden" in refusal(kubectl, "charlie", f"delete {path}")
+    assert kubectl("bob", "delete workloads --all --dry-run=server").count("(server dry run)") == 3
+    assert kubectl("bob", "delete jobs -l app=second -o name").split() == ["job.batch/second"]
+    assert json.loads(kubectl("bob", f"delete {path}?labelSelector=app%3Dthird"))["kind"] == "JobList"
+    assert kubectl("bob", "get jobs -o name").split() == ["job.batch/first"]
+    assert "deleted" in kubectl("bob", "delete workloads --all --wait=false")
+    assert kubectl("bob", "auth can-i deletecollection jobs").strip() == "yes"
+    with pytest.raises(subprocess.CalledProcessError):
+        kubectl("charlie", "auth can-i deletecollection jobs -n team-a")
+
+
 def test_applies(kubectl: Kubectl) -> None:
     queue = (
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: more, namespace: team-a}\n"
