@@ -21,6 +21,7 @@ from django.db.models import Count, Max
 from django.http import HttpResponse
 from django.utils import timezone
 
+from foundation.serving.replaced import ReplacedResponse
 from kueueweb.wire import tables
 from kueueweb.wire.reading import COMPUTED, Changes, Key, ObjectReader, Selection
 from kueueweb.wire.refusals import Refusal, expired, status
@@ -114,7 +115,7 @@ def wait_for(watch: WireWatch) -> HttpResponse:
     """Return an answer that the web process replaces; without it, one that says so."""
     body = orjson.dumps(status(503, "This process answers at once and never waits: list instead of watching."))
     headers = {WATCH_HEADER: watch.encoded()}
-    return HttpResponse(body, status=503, content_type="application/json", headers=headers)
+    return ReplacedResponse(body, status=503, content_type="application/json", headers=headers)
 
 
 def seconds_of(text: str) -> int:

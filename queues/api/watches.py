@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from accounts.api.flags import flag
+from foundation.serving.replaced import ReplacedResponse
 from queues.api.filters import query_text
 from queues.api.serializers import WorkloadDetailSerializer
 from queues.querysets import workload_versions
@@ -125,7 +126,7 @@ def wait_for(workload: int, request: Request) -> HttpResponse:
     )
     message = "This process answers at once and never waits. Omit watch and resource_version."
     content = orjson.dumps({"reason": "Unavailable", "message": message, "errors": []})
-    return HttpResponse(
+    return ReplacedResponse(
         content, status=503, content_type="application/json", headers={WATCH_HEADER: query.encoded(), "Retry-After": 5}
     )
 

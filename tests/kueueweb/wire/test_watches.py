@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from django.core.cache import cache
@@ -102,6 +104,35 @@ def test_events_follow_a_list(cluster: Cluster, server: str) -> None:
         assert short(gone) == ("DELETED", "first")
         assert gone["object"]["metadata"]["namespace"] == "team-a"
         assert int(gone["object"]["metadata"]["resourceVersion"]) > int(added["object"]["metadata"]["resourceVersion"])
+
+
+def test_a_client_follows_the_pending_workloads_of_a_queue(cluster: Cluster, server: str) -> None:
+    """The commands of docs/api.md: a workload that is admitted leaves the list."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
+    [listed, watched] = re.findall(r'"\$URL(/apis/[^"]+)"', page)
+    bob = Client(server, "bob")
+    submit(cluster, "first")
+    path, query = urlsplit(listed).path, dict(parse_qsl(urlsplit(listed).query))
+    found = bob.get(path, **query)
+    assert [item["spec"]["queueName"] for item in found["items"]] == ["main"]
+    more = dict(parse_qsl(urlsplit(watched).query))
+    assert more.pop("watch") == "true"
+    with bob.watch(path, **{**more, "resourceVersion": found["metadata"]["resourceVersion"]}) as following:
+        submit(cluster, "second")
+        assert following()["type"] == "ADDED"
+        Engine(cluster, "test").run()
+        assert {following()["type"], following()["type"]} == {"DELETED"}
+
+
+def test_watches_are_no_errors_in_the_log(cluster: Cluster, server: str, caplog: pytest.LogCaptureFixture) -> None:
+    bob = Client(server, "bob")
+    submit(cluster, "first")
+    one = Workload.objects.get()
+    with bob.watch(JOBS) as following:
+        assert short(following()) == ("ADDED", "first")
+    with bob.watch(f"/api/v1/workloads/team-a/{one.name}/") as following:
+        assert following()["type"] == "ADDED"
+    assert [record.getMessage() for record in caplog.records if record.name == "django.request"] == []
 
 
 def test_what_happened_between_the_list_and_the_watch_is_told(cluster: Cluster, server: str) -> None:
