@@ -4,6 +4,8 @@ etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok
 are not there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by
 the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
 
+It also builds our own small program of client-go's informers, which tests/kubernetes/test_informers.py runs.
+
 With --operators, for `make test-operators`, it builds operators of kinds of jobs too, and keeps the definitions and
 webhooks that their releases install, in FOLDER/operators.
 """
@@ -40,6 +42,8 @@ SOURCES = (
     Source("sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}),
 )
 
+INFORMER = Path(__file__).resolve().parent.parent / "tests" / "kubernetes" / "informer"
+"""A program of ours, for a test of Kubernetes' wire format."""
 
 OPERATORS = (
     Source(
@@ -76,6 +80,8 @@ def main(target: Path, *, operators: bool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for source in (*SOURCES, *(OPERATORS if operators else ())):
         build_missing(source, target)
+    if not (target / INFORMER.name).exists():
+        build(INFORMER, {INFORMER.name: "."}, target.resolve())
 
 
 def build_missing(source: Source, target: Path) -> None:
