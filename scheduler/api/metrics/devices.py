@@ -14,7 +14,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
@@ -22,7 +23,7 @@ from foundation.time_series import Resolution
 from gpus.manifests import configured_vendors
 from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
 from gpus.vendors import VENDORS
-from queues.models import ResourceQuota
+from queues.models import Pod, ResourceQuota
 from scheduling.devices.search.namespace_quota import whole_amounts
 
 _ZONE: Final = "vGPU"
@@ -198,24 +199,34 @@ def _devices() -> Iterator[Metric]:
 def _slices() -> Iterator[Metric]:
     """By pod and device, summed: HAMi does not distinguish containers, so its container_index is always 0.
 
-    The limits of containers come from its monitor, which does.
+    The limits of containers come from its monitor, which does. A decided slice has the name of the pod that the cluster
+    reports in its place; until then its pod is empty, and in the monitor's gauges the slice is missing.
     """
     sums: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     limits: dict[tuple[str, ...], int] = defaultdict(int)
-    rows = DeviceAllocation.objects.order_by().values_list(
-        "cluster__name", "namespace", "node__name", "pod_name", "device_uuid", "memory_mib", "cores_percent",
+    rows = DeviceAllocation.objects.order_by().annotate(pod=_pod_of_slice()).values_list(
+        "cluster__name", "namespace", "node__name", "pod", "device_uuid", "memory_mib", "cores_percent",
         "container", "device__index",
     )  # fmt: skip
     for cluster, namespace, node, pod, uuid, memory, cores, container, index in rows:
         held = sums[cluster, namespace, node, pod, "0", uuid]
         held[0] += memory
         held[1] += cores
-        if container and index is not None:
+        if container and pod and index is not None:
             limits[cluster, namespace, pod, container, str(index), uuid] += memory
     ordered = sorted(sums.items())
     yield from _CONTAINER_LIMIT.families([(labels, memory * _MIB) for labels, memory in sorted(limits.items())])
     yield from _SLICE_MEMORY.families([(labels, held[0] * _MIB) for labels, held in ordered])
     yield from _SLICE_CORES.families([(labels, held[1]) for labels, held in ordered])
+
+
+def _pod_of_slice() -> Coalesce:
+    """The name of the pod that holds a slice: for a decided one the newest pod in its place that has not ended."""
+    pods = Pod.objects.filter(
+        workload_id=OuterRef("workload_id"), pod_set=OuterRef("pod_set"), replica=OuterRef("replica"),
+        phase__in=("Pending", "Running"),
+    )  # fmt: skip
+    return Coalesce(Subquery(pods.order_by("-pk").values("name")[:1]), F("pod_name"))
 
 
 def _quotas() -> Iterator[Metric]:

@@ -15,7 +15,7 @@ from prometheus_client import Metric
 
 from accounts.models import Cluster
 from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
-from queues.models import ClusterQueue, Job, LocalQueue, Workload
+from queues.models import ClusterQueue, Job, LocalQueue, Pod, Workload
 from queues.services.workloads import hold, record_finished, record_pods_ready, record_stopped, release
 from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.leader.engine import Engine
@@ -374,6 +374,29 @@ class TestDevices:
         _, samples = scrape(vera)
         labels = {"namespace": "team", "pod": "one-0", "container": "main", "vdevice_index": "0", "device_uuid": "n1-0"}
         assert value(samples, "hami_vgpu_memory_limit_bytes", **labels) == 4000 * 2**20
+
+    def test_a_decided_slice_has_the_name_of_its_pod(self, vera: SchemaClient, device: Device) -> None:
+        """Two pods of one workload on one device are two series, and a pod that replaces another has its slice."""
+        workload = make_workload(device.node.cluster, "two")
+        for replica, memory in enumerate((1000, 2000)):
+            DeviceAllocation.objects.create(
+                cluster=device.node.cluster, node=device.node, device=device, device_uuid=device.uuid, namespace="team",
+                workload=workload, pod_set="main", replica=replica, container="main", memory_mib=memory,
+                cores_percent=10, created_at=START,
+            )  # fmt: skip
+        slices = {"namespace": "team", "node": "n1", "container_index": "0", "device_uuid": "n1-0"}
+        limits = {"namespace": "team", "container": "main", "vdevice_index": "0", "device_uuid": "n1-0"}
+        families, samples = scrape(vera)
+        assert value(samples, "hami_vgpu_memory_allocated_bytes", **slices, pod="") == 3000 * 2**20
+        assert not families["hami_vgpu_memory_limit_bytes"].samples
+        common = {"workload": workload, "pod_set": "main", "namespace": "team"}
+        for replica, name, phase in ((0, "two-a", "Failed"), (0, "two-b", "Running"), (1, "two-c", "Pending")):
+            Pod.objects.create(**common, replica=replica, name=name, uid=name, phase=phase)
+        _, samples = scrape(vera)
+        for name, memory in (("two-b", 1000), ("two-c", 2000)):
+            assert value(samples, "hami_vgpu_memory_allocated_bytes", **slices, pod=name) == memory * 2**20
+            assert value(samples, "hami_vgpu_core_allocated_ratio", **slices, pod=name) == 10
+            assert value(samples, "hami_vgpu_memory_limit_bytes", **limits, pod=name) == memory * 2**20
 
     def test_older_names_only_where_they_are_asked_for(
         self, vera: SchemaClient, device: Device, settings: LazySettings
