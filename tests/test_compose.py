@@ -192,13 +192,25 @@ FIXED = {"DATABASE_URL", "REDIS_URL", "DEMO", "KUBERNETES_API_URL", "KUBECONFIG"
 """Variables of which the compose files decide: docs/operations.md says so."""
 
 
-def test_each_variable_of_the_documents_reaches_every_process_from_env() -> None:
-    """A service takes all of `.env`, and what the files set beside it is from `.env`, too, under the same name."""
+def documented_variables() -> set[str]:
+    """The variables of the table in docs/operations.md."""
     table = (
         (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("## Variables")[2].partition("\n## ")[0]
     )
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ") and "| variable" not in line]
-    documented = {name for row in rows for name in re.findall(r"[A-Z][A-Z_]+", row)}
+    return {name for row in rows for name in re.findall(r"[A-Z][A-Z_]+", row)}
+
+
+def test_each_variable_of_the_settings_is_documented() -> None:
+    settings = (ROOT / "kueueweb" / "settings.py").read_text(encoding="utf-8")
+    read = set(re.findall(r"\benv\.\w+\(\s*\"([A-Z][A-Z0-9_]+)\"", settings))
+    assert len(read) > 50
+    assert read - documented_variables() == set()
+
+
+def test_each_variable_of_the_documents_reaches_every_process_from_env() -> None:
+    """A service takes all of `.env`, and what the files set beside it is from `.env`, too, under the same name."""
+    documented = documented_variables()
     assert {"OIDC_ISSUER", "EMAIL_HOST", "PUBLIC_URL", "LOG_FORMAT"} <= documented
     files = [yaml.safe_load(path.read_text(encoding="utf-8"))["services"] for path in (COMPOSE, PRODUCTION)]
     for name, service in files[0].items():
