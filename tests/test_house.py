@@ -90,6 +90,6 @@ def test_each_feature_names_tests_that_are_there() -> None:
 
 def test_the_index_of_the_documents_names_each_of_them() -> None:
     docs = ROOT / "docs"
-    named = set(re.findall(r"\]\(([\w./]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
+    named = set(re.findall(r"\]\(([\w./-]+)\)", (docs / "README.md").read_text(encoding="utf-8")))
     assert [name for name in sorted(named) if not (docs / name).exists()] == []
     assert {path.name for path in docs.glob("*.md")} - {"README.md"} <= named
