@@ -31,12 +31,12 @@ from gpus.vendors import VENDORS
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.manifests.kueue_keys import QUEUE_NAME
-from queues.models import LocalQueue
 from queues.services.cluster_objects import StoredObjects
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
 from queues.services.owners import require_below, require_owner_of_submitted
 from queues.services.pod_policy import check_jobs, check_priorities, check_workloads
+from queues.services.submission import missing_queues
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
 
@@ -314,20 +314,12 @@ class _Call:
 
     def _warn_of_missing_queues(self, objects: Sequence[Object]) -> None:
         """Warn of jobs whose LocalQueue does not exist: as in Kueue they are accepted and wait for it."""
-        named = {(found.meta.namespace, found.submitted.spec.queue_name) for found in objects}
-        known = set(
-            LocalQueue.objects.filter(
-                cluster=self._cluster,
-                namespace__in={namespace for namespace, _ in named},
-                name__in={name for _, name in named},
-            ).values_list("namespace", "name")
-        )
-        for found in objects:
-            namespace, name = found.meta.namespace, found.submitted.spec.queue_name
-            if name and (namespace, name) not in known:
+        named = [(found.meta.namespace, found.submitted.spec.queue_name) for found in objects]
+        missing = missing_queues(self._cluster, named)
+        for found, key in zip(objects, named, strict=True):
+            if key in missing:
                 field = "spec.queueName" if found.kind.name == "Workload" else f"metadata.labels[{QUEUE_NAME}]"
-                text = f"LocalQueue {name} doesn't exist in namespace {namespace}: no workload starts until it does"
-                found.submitted.report.warn(found.submitted.at(field), text)
+                found.submitted.report.warn(found.submitted.at(field), missing[key])
 
     def _store_configuration(self, found: Object) -> Applied:
         with _located(found):

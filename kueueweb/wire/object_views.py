@@ -10,6 +10,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.warning_header import warning_header
 from kueueweb.wire import tables
 from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.discovery import verbs_of
@@ -96,9 +97,7 @@ class ResourceView(WireView):
 
     def written(self, done: Written, code: int = 200) -> Response:
         """The object as it is now, with warnings as kubectl shows them."""
-        quoted = (text.encode("ascii", "replace").decode().replace("\\", "\\\\") for text in done.warnings)
-        warnings = ", ".join('299 - "' + text.replace('"', '\\"') + '"' for text in quoted)
-        return Response(done.item, code, headers={"Warning": warnings} if warnings else {})
+        return Response(done.item, code, headers=warning_header(done.warnings))
 
 
 class ListView(ResourceView):

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
+from accounts.api.warning_header import warning_header
 from accounts.models import Cluster, ClusterMode, DeviceBinding, Namespace, RoleBinding
 from accounts.services.access import access_of, accesses_of, clusters_of
 from accounts.services.apply_result import Action
@@ -169,8 +170,7 @@ class EditView(KindDetailView):
         created = applied.action is Action.CREATED
         code = status.HTTP_201_CREATED if created else status.HTTP_200_OK
         location = {"Location": request.path} if created else {}
-        warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)
-        return self.answer(row, code, **location, **({"Warning": warnings} if warnings else {}))
+        return self.answer(row, code, **location, **warning_header(applied.warnings))
 
     @contextmanager
     def _present_state_of_a_refusal(self, name: str, namespace: str) -> Iterator[None]:
@@ -181,11 +181,6 @@ class EditView(KindDetailView):
             row = self.visible().filter(**key).first()
             error.current = None if row is None else self.render([row])[0]
             raise
-
-
-def _quoted(text: str) -> str:
-    """A warning in the form of an HTTP header (RFC 9110, quoted-string in ASCII)."""
-    return text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
 
 
 class _Objects(KindView):

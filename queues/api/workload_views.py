@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
+from accounts.api.warning_header import warning_header
 from accounts.kinds.frameworks import disabled_mistake
 from accounts.models import Cluster
 from accounts.services.access import Access
@@ -48,7 +49,7 @@ from queues.services.limits import check_rate
 from queues.services.owners import require_owner, require_owner_of_submitted
 from queues.services.pod_groups.submission import submit_group_pods
 from queues.services.pod_policy import check_workloads
-from queues.services.submission import CreatedWorkload, create_workloads
+from queues.services.submission import CreatedWorkload, create_workloads, missing_queues
 from queues.services.visibility import Reader, readers_of
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, ValidationReport
@@ -205,7 +206,8 @@ class WorkloadsView(ClusterView):
             {"id": workload.id, "uid": workload.uid, "namespace": workload.namespace, "name": workload.name}
             for workload in created
         ]
-        headers = {}
+        missing = missing_queues(self.cluster, [(spec.namespace, spec.queue_name) for spec in everything])
+        headers = warning_header(missing.values())
         if len(created) == 1:
             headers["Location"] = f"{request.path}{created[0].namespace}/{created[0].name}/"
         return Response({"workloads": stored}, status.HTTP_201_CREATED, headers=headers)

@@ -84,6 +84,20 @@ class _Priority:
     name: str
 
 
+def missing_queues(cluster: Cluster, named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return a warning for each LocalQueue (namespace, name) that does not exist. As in Kueue, workloads that name it
+    are accepted and wait for it. An empty name is none."""
+    wanted = {key for key in named if key[1]}
+    rows = LocalQueue.objects.filter(
+        cluster=cluster, namespace__in={key[0] for key in wanted}, name__in={key[1] for key in wanted}
+    )
+    known = set(rows.values_list("namespace", "name")) if wanted else set()
+    return {
+        (namespace, name): f"LocalQueue {name} doesn't exist in namespace {namespace}: no workload starts until it does"
+        for namespace, name in sorted(wanted - known)
+    }
+
+
 def create_workloads(
     cluster: Cluster,
     specs: Sequence[WorkloadSpec],

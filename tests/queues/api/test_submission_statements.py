@@ -26,7 +26,7 @@ __all__ = ["cluster"]
 
 pytestmark = pytest.mark.django_db
 
-WORKLOADS = 17
+WORKLOADS = 18
 """Statements of a POST of workloads, with the savepoints of the test's transaction."""
 JOBS = 29
 """Statements of an apply of Jobs."""

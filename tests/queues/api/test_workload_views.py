@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from accounts.api.warning_header import MAX_WARNINGS
 from accounts.models import Cluster
 from queues.models import LocalQueue, Pod, PodSet, PriorityClass, Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient
@@ -63,6 +64,19 @@ def test_one_workload(bob: SchemaClient, local_queue: LocalQueue) -> None:
     assert body["conditions"] == body["devices"] == []
     template = Workload.objects.get().pod_sets.get().template
     assert template["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_a_queue_that_does_not_exist_is_a_warning(bob: SchemaClient, local_queue: LocalQueue, query: str) -> None:
+    assert "Warning" not in bob.post(f"{URL}{query}", workload("there")).headers
+    mixed = [workload("a", queue_name="none"), workload("b", queue_name="none"), workload("c"), {**JOB}]
+    answer = bob.post(f"{URL}{query}", mixed)
+    text = "LocalQueue none doesn't exist in namespace team-a: no workload starts until it does"
+    assert (answer.status_code, answer.headers["Warning"]) == (201, f'299 - "{text}"')
+    assert Workload.objects.exists() is not bool(query)
+    many = bob.post(f"{URL}{query}", [workload(f"m-{number}", queue_name=f"none-{number}") for number in range(50)])
+    assert many.headers["Warning"].count("299 - ") == MAX_WARNINGS + 1
+    assert many.headers["Warning"].endswith('299 - "30 more warnings"')
 
 
 def test_a_thousand_in_one_request(bob: SchemaClient) -> None:
