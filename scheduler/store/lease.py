@@ -110,10 +110,14 @@ class Leadership:
         if self._session is not None or self._led:
             self.acquire()
             return
-        with self._connect() as looking:
-            while not self.acquire():
-                self._end_silent_leader(looking)
+        session = self._connect()
+        try:
+            while not self._take(session):
+                self._end_silent_leader(session)
                 sleep(_LOOK_SECONDS)
+        finally:
+            if self._session is not session:
+                session.close()
 
     def renew(self) -> bool:
         """Report that this leader makes progress; return whether it still leads."""
