@@ -3,6 +3,9 @@
 While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor
 can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it. A
 scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked.
+
+Times are those of Redis' clock, which all processes share, so a wrong clock makes no process look dead or alive. How
+far a process's own clock differs is written beside them.
 """
 
 from __future__ import annotations
@@ -27,9 +30,14 @@ _log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS: Final = 5.0
 SILENT_SECONDS: Final = 20
 """A role none of whose processes has shown life for so long is silent."""
+WRONG_CLOCK_SECONDS: Final = 5.0
+"""A clock that differs from that of Redis by more is wrong."""
+_SLOW_SECONDS: Final = 1.0
+"""A round trip of this length says too little about the clock."""
 _KNOWN_SECONDS: Final = 24 * 3600.0
 """A webhook or a visibility server that has been silent for longer was taken away."""
 _SEEN: Final = "kueueweb:heartbeats"
+_CLOCKS: Final = "kueueweb:clocks"
 
 
 class Role(StrEnum):
@@ -42,6 +50,8 @@ class Role(StrEnum):
     WEBHOOK = "webhook"
     VISIBILITY = "visibility"
     STUDIO = "studio"
+    WEB = "web"
+    """The process that answers, which is in the list only while its clock is wrong."""
     API_SERVER = "api-server"
     """The API server of a cluster, which is no process of ours: the watcher says when it answers."""
 
@@ -53,12 +63,25 @@ _IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT, Role.STUDIO)
 
 @dataclass(frozen=True, slots=True)
 class RoleHealth:
-    """Whether some process of a role is alive. `cluster` is empty where one process serves all clusters."""
+    """Whether some process of a role is alive. `cluster` is empty where one process serves all clusters.
+
+    * clock_ahead_seconds: how far the clock of the process that was last seen is ahead of that of Redis, negative if
+      it is behind; None if it is not known.
+    """
 
     role: Role
     cluster: str
     alive: bool
     last_seen_at: datetime | None
+    clock_ahead_seconds: float | None = None
+
+    @property
+    def clock_fault(self) -> str:
+        """Say by how much its clock is wrong; empty if it is right, or not known."""
+        ahead = self.clock_ahead_seconds or 0.0
+        if abs(ahead) <= WRONG_CLOCK_SECONDS:
+            return ""
+        return f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} that of Redis"
 
 
 _progress: Final = threading.Event()
@@ -84,50 +107,101 @@ def touch_heartbeat(role: Role, cluster: str = "") -> None:
 
 def note_life(role: Role, cluster: str = "") -> None:
     """Say that a role is alive, whatever the loop of this process does. Never fails because of Redis."""
+    place = f"{role}/{cluster}"
     try:
-        redis_client().hset(_SEEN, f"{role}/{cluster}", repr(time.time()))
+        clock = _ask_clock()
+        with redis_client().pipeline(transaction=False) as changes:
+            changes.hset(_SEEN, place, repr(clock.shared))
+            if clock.ahead_seconds is not None and role != Role.API_SERVER:
+                changes.hset(_CLOCKS, place, repr(clock.ahead_seconds))
+            changes.execute()
     except RedisError as error:
         _log.warning("The heartbeat of %s could not be read: %s", role, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """The time of Redis' clock, and how far that of this process is ahead of it (None: the answer took too long)."""
+
+    shared: float
+    ahead_seconds: float | None
+
+
+def _ask_clock() -> _Clock:
+    began, now = time.monotonic(), time.time()
+    answer: Any = redis_client().time()
+    took = time.monotonic() - began
+    shared = answer[0] + answer[1] / 1e6
+    return _Clock(shared, now + took / 2 - shared if took < _SLOW_SECONDS else None)
 
 
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     """Return the health of all roles that an installation or a cluster needs, or that were seen within a day.
 
-    Where Redis does not answer, none is known to be alive.
+    `now` is the time by the clock of this process. Where Redis does not answer, none is known to be alive.
     """
     wanted = [(role, "") for role in _IN_EVERY_INSTALLATION]
     wanted += [(role, cluster) for cluster in clusters for role in _IN_EVERY_CLUSTER]
     wanted += [(Role.SCHEDULER, cluster) for cluster in clusters if cluster in settings.OWN_SCHEDULERS]
     if not clusters or not set(clusters) <= set(settings.OWN_SCHEDULERS):
         wanted.append((Role.SCHEDULER, ""))
+    signs = _signs()
+    now -= signs.ahead_seconds
     seen = {
         place: at
-        for place, at in _seen().items()
+        for place, at in signs.seen.items()
         if place in wanted or (place[1] in clusters and (now - at < _KNOWN_SECONDS or place[0] == Role.API_SERVER))
     }
-    return [
+    mine = RoleHealth(Role.WEB, "", True, datetime.fromtimestamp(now, UTC), signs.ahead_seconds)
+    others = [
         RoleHealth(
             role,
             cluster,
             alive=at is not None and now - at < SILENT_SECONDS,
             last_seen_at=None if at is None else datetime.fromtimestamp(at, UTC),
+            clock_ahead_seconds=None if at is None else signs.clocks.get((role, cluster)),
         )
         for role, cluster in sorted({*wanted, *seen})
         for at in [seen.get((role, cluster))]
     ]
+    return [*others, mine] if mine.clock_fault else others
 
 
 def is_alive(role: Role, cluster: str = "") -> bool:
     """Return whether a process of the role was heard lately. Where Redis does not answer, none is known to be alive."""
-    at = _seen().get((role, cluster))
-    return at is not None and time.time() - at < SILENT_SECONDS
+    signs = _signs()
+    at = signs.seen.get((role, cluster))
+    return at is not None and time.time() - signs.ahead_seconds - at < SILENT_SECONDS
 
 
-def _seen() -> dict[tuple[Role, str], float]:
+Place = tuple[Role, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """The signs of life in Redis, by role and cluster."""
+
+    seen: dict[Place, float]
+    """When each was last seen, by Redis' clock."""
+    clocks: dict[Place, float]
+    """How far the clock of each is ahead of Redis'."""
+    ahead_seconds: float
+    """The same of this process."""
+
+
+def _signs() -> _Signs:
     try:
-        found: Any = redis_client().hgetall(_SEEN)
+        with redis_client().pipeline(transaction=False) as questions:
+            questions.hgetall(_SEEN)
+            questions.hgetall(_CLOCKS)
+            questions.time()
+            seen, clocks, answer = questions.execute()
     except RedisError as error:
         _log.warning("The processes' heartbeats could not be read: %s", error)
-        return {}
-    places = {key.decode().partition("/")[::2]: float(at) for key, at in found.items()}
-    return {(Role(role), cluster): at for (role, cluster), at in places.items() if role in _ROLES}
+        return _Signs({}, {}, 0.0)
+    return _Signs(_by_place(seen), _by_place(clocks), time.time() - answer[0] - answer[1] / 1e6)
+
+
+def _by_place(found: dict[bytes, bytes]) -> dict[Place, float]:
+    places = {key.decode().partition("/")[::2]: float(value) for key, value in found.items()}
+    return {(Role(role), cluster): value for (role, cluster), value in places.items() if role in _ROLES}

@@ -21,7 +21,6 @@ from accounts.cluster_versions import cluster_versions
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
-from clusters.api_server_heartbeat import ApiServerHeartbeat
 from clusters.client import (
     DEVICE_KINDS,
     EVENTS,
@@ -39,6 +38,7 @@ from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch
 from clusters.pace import Pace
+from clusters.reach_heartbeat import ReachHeartbeat
 from clusters.reflector import Reflector
 from clusters.served.kueue_kinds import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
 from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
@@ -58,7 +58,7 @@ from clusters.sync.served_workloads import ServedWorkloadSync
 from clusters.sync.sets import SetPodSync, SetSync
 from clusters.sync.suspendable_jobs import SuspendableJobSync
 from clusters.sync.workloads import WorkloadSync
-from foundation.heartbeat import Role, touch_heartbeat
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.transactions import unnoticed_transaction
 from queues.models import Workload
 
@@ -270,7 +270,7 @@ class Watcher:
 
     def run(self, stopped: threading.Event) -> None:
         """Watch until told to stop."""
-        heartbeat = ApiServerHeartbeat(self._cluster.name, self._client)
+        heartbeat = ReachHeartbeat(Role.API_SERVER, self._cluster.name, lambda: self._client.ping(HEARTBEAT_SECONDS))
         threading.Thread(target=heartbeat.run, args=(stopped,), name="api-server", daemon=True).start()
         while not stopped.is_set():
             self._run_in_mode(stopped)

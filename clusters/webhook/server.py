@@ -18,11 +18,12 @@ from django.db import DatabaseError, close_old_connections
 
 from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
 from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.reach_heartbeat import ReachHeartbeat
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target, conversion, webhook_configurations
-from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_file
 from foundation.serving.connections import ConnectionLimits, limited_protocol
 
 _log = logging.getLogger(__name__)
@@ -136,15 +137,17 @@ class WebhookServer:
         *,
         role: Role = Role.WEBHOOK,
         cluster: str = "",
+        reach: Callable[[], None] = lambda: None,
         callers: Callable[[], bytes] | None = None,
         tls: Mapping[str, Any] | None = None,
     ) -> None:
         """`grace_seconds`: for open requests at the end. `callers`: the authorities of callers' certificates, in PEM;
-        None: callers need no certificate. `tls`: the Configuration of the cluster, whose block `tls` applies.
+        None: callers need no certificate. `reach` asks the servers that answers need, and raises ClusterError or
+        DatabaseError where one does not answer. `tls`: the Configuration of the cluster, whose block `tls` applies.
 
         Raises ClusterError or OSError if there is no certificate.
         """
-        self._role, self._cluster = role, cluster
+        self._life = ReachHeartbeat(role, cluster, reach)
         self._current = current
         self._registration = registration
         self._listening = listening
@@ -213,6 +216,8 @@ class WebhookServer:
         stopped = threading.Event()
         keeper = threading.Thread(target=self._keep, args=(stopped,), name="webhook-keeper", daemon=True)
         keeper.start()
+        # A server that is cut off may answer after minutes: the end does not wait for it.
+        threading.Thread(target=self._life.run, args=(stopped,), name="webhook-life", daemon=True).start()
         try:
             self._server.run([self._listening])
         finally:
@@ -233,5 +238,5 @@ class WebhookServer:
                     _log.error("The webhook's certificate or configurations could not be renewed: %s", error)
                 close_old_connections()  # otherwise this thread keeps a closed connection
                 due = time.monotonic() + REFRESH_SECONDS
-            touch_heartbeat(self._role, self._cluster)
+            touch_file()
             stopped.wait(HEARTBEAT_SECONDS)

@@ -7,7 +7,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from redis import RedisError
 
 from accounts.models import Cluster
-from foundation.heartbeat import Role, role_health
+from foundation.heartbeat import Role, RoleHealth, role_health
 from foundation.redis_client import redis_client
 
 
@@ -19,8 +19,8 @@ def readiness() -> dict[str, str | dict[str, str]]:
 
 
 def _roles() -> dict[str, str]:
-    """The processes that work behind the pages, by role: "ok", or for how long it has been silent. For the scheduler
-    also when one of its runs last ended well. Without names of clusters: everybody may ask."""
+    """The processes that work behind the pages, by role: "ok", for how long it has been silent, or its wrong clock. For
+    the scheduler also when one of its runs last ended well. Without names of clusters: everybody may ask."""
     found: dict[str, str] = {}
     now = time.time()
     try:
@@ -28,10 +28,8 @@ def _roles() -> dict[str, str]:
     except DatabaseError as error:
         return {"all": f"not known: {type(error).__name__}"}
     for each in role_health(list(clusters), now):
-        if not each.alive:
-            found[each.role.value] = (
-                "silent" if each.last_seen_at is None else f"silent for {_age(each.last_seen_at, now)}"
-            )
+        if fault := _fault(each, now):
+            found[each.role.value] = fault
         found.setdefault(each.role.value, "ok")
     runs = [at for at in clusters.values() if at is not None]
     if len(runs) < len(clusters):
@@ -39,6 +37,12 @@ def _roles() -> dict[str, str]:
     if runs:
         found[Role.SCHEDULER.value] += f", last successful run {_age(min(runs), now)} ago"
     return found
+
+
+def _fault(role: RoleHealth, now: float) -> str:
+    if not role.alive:
+        return "silent" if role.last_seen_at is None else f"silent for {_age(role.last_seen_at, now)}"
+    return role.clock_fault
 
 
 def _age(at: datetime, now: float) -> str:

@@ -53,7 +53,9 @@ def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
             continue  # another check asks it
         check = f"process-{each.role}" + (f"/{each.cluster}" if each.cluster else "")
         seen = each.last_seen_at
-        if each.alive:
+        if each.alive and each.clock_fault:
+            yield fail(check, each.clock_fault, "Set the clocks of all machines by NTP.")
+        elif each.alive:
             yield ok(check, "alive")
         elif seen is None:
             yield fail(check, "no process of this role has sent a heartbeat", _START)

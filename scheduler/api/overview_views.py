@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts.api.scope import ClusterView
 from accounts.kinds.frameworks import disabled_frameworks
 from accounts.services.watcher_health import watcher_health
-from foundation.heartbeat import SILENT_SECONDS, Role, role_health
+from foundation.heartbeat import SILENT_SECONDS, WRONG_CLOCK_SECONDS, Role, role_health
 from scheduler.api.cluster_totals import device_totals, workload_totals
 from scheduler.live.published import leads
 from scheduler.models import Lease
@@ -80,12 +80,19 @@ class JobKindsSerializer(serializers.Serializer[Any]):
 
 
 class RoleHealthSerializer(serializers.Serializer[Any]):
-    """The processes of one role."""
+    """The processes of one role. `web`, the process that answers, is listed while its clock is wrong."""
 
     role = serializers.ChoiceField(choices=[(role.value, role.value) for role in Role])
     cluster = serializers.CharField(allow_blank=True, help_text="Empty: all clusters.")
     alive = serializers.BooleanField(help_text=f"Whether one of them sent a heartbeat in the last {SILENT_SECONDS} s.")
     last_seen_at = serializers.DateTimeField(allow_null=True)
+    clock_ahead_seconds = serializers.IntegerField(
+        allow_null=True,
+        help_text=(
+            f"How far its clock is ahead of that of Redis, negative if it is behind: beyond {WRONG_CLOCK_SECONDS:g} s "
+            "it is wrong. null if it is not known."
+        ),
+    )
 
 
 class KueueHealthSerializer(serializers.Serializer[Any]):
@@ -161,7 +168,15 @@ class OverviewView(ClusterView):
             },
             "watcher": {"alive": watcher.alive, "last_event_at": watcher.last_event_at},
             "roles": [
-                {"role": found.role, "cluster": found.cluster, "alive": found.alive, "last_seen_at": found.last_seen_at}
+                {
+                    "role": found.role,
+                    "cluster": found.cluster,
+                    "alive": found.alive,
+                    "last_seen_at": found.last_seen_at,
+                    "clock_ahead_seconds": None
+                    if found.clock_ahead_seconds is None
+                    else round(found.clock_ahead_seconds),
+                }
                 for found in role_health([self.cluster.name], time.time())
             ],
             "job_kinds": {

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from foundation.heartbeat import WRONG_CLOCK_SECONDS
 from kueueweb.embedded.postgres import Postgres, find_binaries
 from tests.acceptance.crash.rest import Account
 from tests.acceptance.crash.run import TIME_SCALE, Work, at_work
@@ -140,7 +141,7 @@ class Run:
     def _shows_a_fault(self) -> bool:
         ready = self.admin.raw("GET", "/readyz?verbose")
         overview = self.admin.call("GET", "overview/")
-        return ready.status != 200 or overview.status != 200 or _is_wrong(overview.body["health"])
+        return ready.status != 200 or overview.status != 200 or _shows_one(overview.body["health"])
 
     def _wait_until_well(self) -> None:
         """Until no page shows a fault any more."""
@@ -178,10 +179,11 @@ def _is_admitted(found: Any) -> bool:
     return isinstance(found, dict) and found.get("status") == "Admitted"
 
 
-def _is_wrong(health: Mapping[str, Any]) -> bool:
-    """Whether a process of ours is not alive."""
+def _shows_one(health: Mapping[str, Any]) -> bool:
+    """Whether a process of ours is not alive, or has a wrong clock."""
     parts = [health["scheduler"], health["watcher"], *health["roles"]]
-    return not all(part["alive"] for part in parts)
+    clocks = [role["clock_ahead_seconds"] or 0.0 for role in health["roles"]]
+    return not all(part["alive"] for part in parts) or any(abs(ahead) > WRONG_CLOCK_SECONDS for ahead in clocks)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,17 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Cluster
-from foundation.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, note_progress, role_health, touch_heartbeat
+from foundation.heartbeat import (
+    HEARTBEAT_SECONDS,
+    SILENT_SECONDS,
+    Role,
+    RoleHealth,
+    is_alive,
+    note_life,
+    note_progress,
+    role_health,
+    touch_heartbeat,
+)
 from foundation.redis_client import redis_client
 from kueueweb.api.health import readiness
 from scheduler.models import Lease
@@ -54,7 +64,7 @@ def test_while_runs_fail_the_file_is_not_touched(settings: Any, tmp_path: Path) 
 
 @pytest.fixture
 def no_heartbeats() -> None:
-    redis_client().delete("kueueweb:heartbeats")
+    redis_client().delete("kueueweb:heartbeats", "kueueweb:clocks")
 
 
 @pytest.mark.usefixtures("no_heartbeats")
@@ -101,6 +111,41 @@ def test_a_role_is_silent_after_its_time_and_a_webhook_is_forgotten_after_a_day(
     assert "webhook" not in after(2 * 24 * 3600)
 
 
+@pytest.mark.usefixtures("no_heartbeats")
+def test_by_a_wrong_clock_roles_live_and_fall_silent_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = time.time
+    for ahead in (-3600.0, 0.0, 3600.0):
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: right() + ahead)
+        touch_heartbeat(Role.PUSH)
+        assert is_alive(Role.PUSH)
+        for reader in (-3600.0, 0.0, 3600.0):
+            monkeypatch.setattr(time, "time", lambda ahead=reader: right() + ahead)
+            assert [push(after).alive for after in (0, SILENT_SECONDS + 1)] == [True, False]
+            assert push().clock_fault == FAULTS[ahead]
+            web = [each.clock_fault for each in role_health([], time.time()) if each.role == Role.WEB]
+            assert web == [FAULTS[reader]] * (reader != 0)
+
+
+FAULTS = {
+    -3600.0: "its clock is 3600 s behind that of Redis",
+    0.0: "",
+    3600.0: "its clock is 3600 s ahead of that of Redis",
+}
+
+
+def push(after_seconds: float = 0.0) -> RoleHealth:
+    return next(each for each in role_health([], time.time() + after_seconds) if each.role == Role.PUSH)
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_the_clock_of_a_watcher_is_not_that_of_its_api_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() - 3600.0)
+    note_life(Role.API_SERVER, "a")
+    [server] = [each for each in role_health(["a"], time.time()) if each.role == Role.API_SERVER]
+    assert (server.alive, server.clock_ahead_seconds) == (True, None)
+
+
 def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     touch_heartbeat(Role.PUSH)
@@ -109,7 +154,7 @@ def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("no_heartbeats")
-def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> None:
+def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster.objects.create(name="default")
     assert readiness()["roles"] == {
         "beat": "silent", "push": "silent", "scheduler": "silent, some clusters have had no run", "studio": "silent",
@@ -122,6 +167,13 @@ def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well() -> No
     assert readiness()["roles"] == {
         "beat": "ok", "push": "ok", "scheduler": "ok, last successful run 90 s ago", "studio": "ok", "watcher": "ok"
     }  # fmt: skip
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() - 3600.0)
+    touch_heartbeat(Role.PUSH)
+    monkeypatch.undo()
+    roles = readiness()["roles"]
+    assert isinstance(roles, dict)
+    assert roles["push"] == FAULTS[-3600.0]
 
 
 @pytest.fixture

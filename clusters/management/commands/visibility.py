@@ -14,6 +14,7 @@ from accounts.kinds.process_settings import visibility_listener
 from accounts.models import Cluster
 from clusters.client import ClusterError
 from clusters.connection import client_for
+from clusters.reach_heartbeat import reach_servers
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import WebhookServer, made_by
@@ -71,6 +72,7 @@ class Command(BaseCommand):
                 ApiServices(client, target),
                 role=Role.VISIBILITY,
                 cluster=cluster.name,
+                reach=partial(reach_servers, cluster, client),
                 callers=partial(front_proxy_authorities, client),
                 tls=cluster.configuration,
             )

@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from accounts.kinds.process_settings import needs_given_certificates, webhook_li
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
 from clusters.connection import client_for
+from clusters.reach_heartbeat import reach_servers
 from clusters.webhook.admission import Admission
 from clusters.webhook.application import WebhookApplication
 from clusters.webhook.certificate_store import CertificateStore
@@ -99,6 +101,7 @@ class Command(BaseCommand):
                 certificates,
                 registration,
                 cluster=cluster.name,
+                reach=partial(reach_servers, cluster, client),
                 callers=callers,
                 tls=cluster.configuration,
             )

@@ -77,12 +77,19 @@ def _roles() -> Iterator[Metric]:
     alive = GaugeMetricFamily(
         "kueueweb_role_alive", "1 while a process of the role sends heartbeats.", labels=["cluster", "role"]
     )
+    clocks = GaugeMetricFamily(
+        "kueueweb_role_clock_ahead_seconds",
+        "How far the clock of a process of the role is ahead of that of Redis; negative if it is behind.",
+        labels=["cluster", "role"],
+    )
     clusters = list(Cluster.objects.order_by("name").values_list("name", flat=True))
     for found in role_health(clusters, time.time()):
         # A process without a cluster serves all clusters.
         for cluster in [found.cluster] if found.cluster else clusters:
             alive.add_metric([cluster, found.role], found.alive)
-    yield alive
+            if found.clock_ahead_seconds is not None:
+                clocks.add_metric([cluster, found.role], found.clock_ahead_seconds)
+    yield from (alive, clocks)
 
 
 def _audits() -> Metric:

@@ -11,6 +11,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { useFirstRead } from "@/lib/first-read";
+import { formatDuration } from "@/lib/time";
 import classes from "./overview.module.css";
 
 const ROLES = {
@@ -21,6 +22,7 @@ const ROLES = {
   webhook: () => t`Webhook`,
   visibility: () => t`Visibility`,
   studio: () => t`Studio`,
+  web: () => t`Web`,
   "api-server": () => t`API server of the cluster`,
 };
 
@@ -58,6 +60,18 @@ export function ClusterHealth() {
               )}
             </Part>
             {health.roles
+              .filter((role) => role.alive && hasWrongClock(role.clock_ahead_seconds))
+              .map((role) => (
+                <Part
+                  key={`clock-${role.role}`}
+                  name={ROLES[role.role]()}
+                  alive={false}
+                  dead={t`Wrong clock`}
+                >
+                  <ClockDifference seconds={role.clock_ahead_seconds ?? 0} />
+                </Part>
+              ))}
+            {health.roles
               .filter((role) => !role.alive && role.role !== "scheduler" && role.role !== "watcher")
               .map((role) => (
                 <Part key={role.role} name={ROLES[role.role]()} alive={false} dead={t`Silent`}>
@@ -90,6 +104,22 @@ export function ClusterHealth() {
       </div>
       {health !== undefined && <UnservedKinds {...health.job_kinds} />}
     </Panel>
+  );
+}
+
+/** As in `foundation/heartbeat.py`. */
+const WRONG_CLOCK_SECONDS = 5;
+
+function hasWrongClock(aheadSeconds: number | null) {
+  return aheadSeconds !== null && Math.abs(aheadSeconds) > WRONG_CLOCK_SECONDS;
+}
+
+function ClockDifference({ seconds }: { seconds: number }) {
+  const difference = formatDuration(Math.abs(seconds));
+  return seconds > 0 ? (
+    <Trans>{difference} ahead: set the clocks by NTP</Trans>
+  ) : (
+    <Trans>{difference} behind: set the clocks by NTP</Trans>
   );
 }
 

@@ -1,18 +1,19 @@
-"""The heartbeat of a cluster's API server: answers count, refusals and silence do not."""
+"""Heartbeats of a cluster's API server and webhook: answers count, refusals and silence do not."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
+from functools import partial
 
 import pytest
 from django.db import connection
 
-from clusters.api_server_heartbeat import ApiServerHeartbeat
 from clusters.client import connect
+from clusters.reach_heartbeat import ReachHeartbeat, reach_servers
 from clusters.sync.watcher import Watcher
-from foundation.heartbeat import Role, is_alive, role_health
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, is_alive, role_health
 from foundation.redis_client import redis_client
 from tests.acceptance.processes import wait_for
 from tests.clusters.system import System
@@ -28,7 +29,7 @@ def no_heartbeats() -> None:
 
 def test_a_server_that_answers_is_alive_and_one_that_refuses_is_not(system: System) -> None:
     name = system.cluster.name
-    heartbeat = ApiServerHeartbeat(name, system.client)
+    heartbeat = ReachHeartbeat(Role.API_SERVER, name, lambda: system.client.ping(HEARTBEAT_SECONDS))
     for code in (500, 429, 410):
         system.chaos(refusal=code)
         heartbeat.ask()
@@ -43,8 +44,32 @@ def test_a_server_that_answers_is_alive_and_one_that_refuses_is_not(system: Syst
 def test_a_server_that_answers_nothing_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         client = connect(f"http://127.0.0.1:{listening.getsockname()[1]}", read_only=True)
-        ApiServerHeartbeat("default", client, timeout_seconds=0.2).ask()
+        ReachHeartbeat(Role.API_SERVER, "default", lambda: client.ping(0.2)).ask()
     assert not is_alive(Role.API_SERVER, "default")
+
+
+def test_a_webhook_lives_while_the_database_and_the_api_server_answer_it(system: System) -> None:
+    name = system.cluster.name
+    heartbeat = ReachHeartbeat(Role.WEBHOOK, name, partial(reach_servers, system.cluster, system.client))
+
+    def lives() -> bool:
+        redis_client().delete("kueueweb:heartbeats")
+        heartbeat.ask()
+        return is_alive(Role.WEBHOOK, name)
+
+    assert lives()
+    system.chaos(refusal=500)
+    assert not lives()
+    system.chaos(refusal=0)
+    assert lives()
+    connection.close()
+    right = connection.settings_dict["HOST"]
+    connection.settings_dict["HOST"] = "/nowhere"
+    try:
+        assert not lives()
+    finally:
+        connection.settings_dict["HOST"] = right
+    assert lives()
 
 
 def test_a_watcher_asks_its_server(system: System) -> None:

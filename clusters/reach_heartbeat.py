@@ -1,0 +1,60 @@
+"""The heartbeat of a role that is alive only while certain servers answer.
+
+The watches cannot show that an API server hangs: they are as silent as on a quiet cluster. And a webhook whose loop
+turns answers no review without the database and the API server.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from django.db import DatabaseError, close_old_connections
+
+from accounts.models import Cluster
+from clusters.client import ClusterClient, ClusterError
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, note_life
+
+_log = logging.getLogger(__name__)
+
+
+class ReachHeartbeat:
+    """Asks the servers of a role again and again. A refusal of every request (410, 429, 500) is no answer.
+
+    `reach` asks each of them, and raises ClusterError or DatabaseError where one does not answer.
+    """
+
+    def __init__(self, role: Role, cluster: str, reach: Callable[[], None]) -> None:
+        self._role = role
+        self._cluster = cluster
+        self._reach = reach
+        self._answered = True
+
+    def run(self, stopped: threading.Event) -> None:
+        """Ask every few seconds until told to stop."""
+        while not stopped.is_set():
+            self.ask()
+            close_old_connections()
+            stopped.wait(HEARTBEAT_SECONDS)
+
+    def ask(self) -> None:
+        """Ask once, and note the answer where the overview, `/readyz` and the metrics read it."""
+        try:
+            self._reach()
+        except (ClusterError, DatabaseError) as error:
+            if self._answered:
+                _log.warning("The %s of cluster %s is shown as silent: %s", self._role, self._cluster, error)
+            self._answered = False
+        else:
+            if not self._answered:
+                _log.info("The %s of cluster %s is alive again", self._role, self._cluster)
+            self._answered = True
+            note_life(self._role, self._cluster)
+
+
+def reach_servers(cluster: Cluster, client: ClusterClient) -> None:
+    """Ask the database and the API server, without which no review is answered. Raises ClusterError or
+    DatabaseError."""
+    Cluster.objects.filter(pk=cluster.pk).exists()
+    client.ping(HEARTBEAT_SECONDS)
