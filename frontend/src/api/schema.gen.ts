@@ -6678,7 +6678,7 @@ export interface components {
             /** @description For a queue-admin: the cohort below which objects may be changed. */
             cohort?: string;
         };
-        /** @description The processes of one role. */
+        /** @description The processes of one role. `web`, the process that answers, is listed while its clock is wrong. */
         RoleHealth: {
             role: components["schemas"]["RoleHealthRoleEnum"];
             /** @description Empty: all clusters. */
@@ -6687,6 +6687,8 @@ export interface components {
             alive: boolean;
             /** Format: date-time */
             last_seen_at: string | null;
+            /** @description How far its clock is ahead of that of Redis, negative if it is behind: beyond 5 s it is wrong. null if it is not known. */
+            clock_ahead_seconds: number | null;
         };
         /**
          * @description * `scheduler` - scheduler
@@ -6696,10 +6698,11 @@ export interface components {
          *     * `webhook` - webhook
          *     * `visibility` - visibility
          *     * `studio` - studio
+         *     * `web` - web
          *     * `api-server` - api-server
          * @enum {string}
          */
-        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio" | "api-server";
+        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio" | "web" | "api-server";
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter
@@ -16115,31 +16118,36 @@ export interface operations {
                      *             "role": "beat",
                      *             "cluster": "",
                      *             "alive": false,
-                     *             "last_seen_at": null
+                     *             "last_seen_at": null,
+                     *             "clock_ahead_seconds": null
                      *           },
                      *           {
                      *             "role": "push",
                      *             "cluster": "",
                      *             "alive": false,
-                     *             "last_seen_at": null
+                     *             "last_seen_at": null,
+                     *             "clock_ahead_seconds": null
                      *           },
                      *           {
                      *             "role": "scheduler",
                      *             "cluster": "",
                      *             "alive": false,
-                     *             "last_seen_at": null
+                     *             "last_seen_at": null,
+                     *             "clock_ahead_seconds": null
                      *           },
                      *           {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T23:11:10.963886Z"
+                     *             "last_seen_at": "2026-11-27T23:11:10.963886Z",
+                     *             "clock_ahead_seconds": 0
                      *           },
                      *           {
                      *             "role": "watcher",
                      *             "cluster": "default",
                      *             "alive": false,
-                     *             "last_seen_at": null
+                     *             "last_seen_at": null,
+                     *             "clock_ahead_seconds": null
                      *           }
                      *         ],
                      *         "job_kinds": {
