@@ -258,6 +258,10 @@ class World:
         info = self._state.workloads.get(key)
         return info.claim_refusal if info is not None else None
 
+    def workloads_of_local_queue(self, key: str) -> list[str]:
+        """Return the keys of the workloads that name the LocalQueue `namespace/name`."""
+        return list(self._state.by_local_queue.get(key, ()))
+
     def _in_namespace(self, namespace: str) -> Iterator[str]:
         prefix = f"{namespace}/"
         queues = [keys for queue, keys in self._state.by_local_queue.items() if queue.startswith(prefix)]

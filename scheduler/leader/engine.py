@@ -11,7 +11,8 @@ One run, by one process per database (see `scheduler.store.lease`):
 3. Save. One transaction: hold the lease row of our epoch, compare the generations of all objects that the decisions
    used, write, delete the notes. If any of them changed meanwhile, nothing is written: the World returns to the
    savepoint, step 1 first reads the changed objects, and step 2 decides again with fewer cycles, so that under a storm
-   of edits a small batch succeeds.
+   of edits a small batch succeeds. If three in a row are refused, the next one first locks the cluster's row and the
+   workloads that refused them: edits then wait for it, so that no stream of them keeps the leader from deciding.
 4. Announce. Only after COMMIT: a push is requested if the cluster is affected, and the live stream gets the numbers.
 
 What makes it safe:
@@ -31,6 +32,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -56,7 +58,7 @@ from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.lease import begin_epoch, renew
 from scheduler.store.row_index import RowIndex
-from scheduler.store.saving import BatchRefused, offenders, save
+from scheduler.store.saving import BatchRefused, RowsLocked, hold_rows, offenders, save
 from scheduling.model.configuration import Configuration
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import Savepoint, World
@@ -70,6 +72,8 @@ HOUSEKEEPING_SECONDS = 2.0
 REFUSALS_BY_RULE = 3
 """After this many refusals in a row an error is logged and the refused workload is set aside; before that, the next
 run tries again."""
+REFUSALS_BY_EDITS = 3
+"""After this many refusals in a row, the rows that edits change are locked before the next batch reads them."""
 SET_ASIDE = timedelta(minutes=1)
 
 
@@ -83,6 +87,18 @@ class Run:
     preempted: int
     refused: int
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A batch that was decided, and saved unless there is a `refusal`."""
+
+    point: Savepoint
+    changes: Changes
+    builder: BatchBuilder
+    due: list[str]
+    batch: Batch
+    refusal: BatchRefused | None
 
 
 class Engine:
@@ -218,6 +234,35 @@ class Engine:
     def _batch(self, deadline: float) -> BatchBuilder | None:
         """Run one batch; None if it was refused and undone."""
         now = self._batch_at = self._clock()
+        try:
+            with self._held():
+                attempt = self._attempt(now, deadline)
+        except RowsLocked as refusal:
+            self._refused(refusal)
+            return None
+        builder, changes = attempt.builder, attempt.changes
+        if attempt.refusal is not None:
+            self._undo(attempt.point, attempt.refusal)
+            if self._refused_by_rule >= REFUSALS_BY_RULE:
+                self._set_aside(attempt.batch, attempt.refusal)
+            return None
+        self.world.commit(attempt.point)
+        if attempt.batch or changes:
+            self._traces.decided(attempt.batch, self._clock())
+            self._saved(builder)
+            self.frames.touch(changes.by_kind.get("workload", {}).values())
+            self.frames.touch(write.workload.key for write in builder.writes)
+        self._taken(builder, attempt.due)
+        return builder
+
+    def _held(self) -> AbstractContextManager[object]:
+        """After several refusals in a row, edits wait for the batch: else a stream of them would refuse each one."""
+        if self._refused_in_a_row < REFUSALS_BY_EDITS:
+            return nullcontext()
+        return hold_rows(self.cluster_id, self._outdated)
+
+    def _attempt(self, now: float, deadline: float) -> _Attempt:
+        """Read the changes, decide and save. Only the World and the rows are changed."""
         pace = self._pacing.pace(now)
         changes = read_changes(self.cluster_id, pace.notes_of_a_line, self._outdated)
         self._pacing.hear(changes, now)
@@ -232,24 +277,13 @@ class Engine:
         builder.unfinished = not self._settled or len(changes.ids) > 0
         batch = builder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         batch.refusals = self._refused_in_a_row
-        if not batch and not changes:
-            self.world.commit(point)
-            self._taken(builder, due)
-            return builder
-        try:
-            self._save(batch)
-        except BatchRefused as refusal:
-            self._undo(point, refusal)
-            if self._refused_by_rule >= REFUSALS_BY_RULE:
-                self._set_aside(batch, refusal)
-            return None
-        self.world.commit(point)
-        self._traces.decided(batch, self._clock())
-        self._saved(builder)
-        self._taken(builder, due)
-        self.frames.touch(changes.by_kind.get("workload", {}).values())
-        self.frames.touch(write.workload.key for write in builder.writes)
-        return builder
+        refusal = None
+        if batch or changes:
+            try:
+                self._save(batch)
+            except BatchRefused as found:
+                refusal = found
+        return _Attempt(point, changes, builder, due, batch, refusal)
 
     def _catch_up(self, changes: Changes, now: float) -> None:
         """Apply the changed rows to the World. Repeating this does no harm, because the present rows are read."""
@@ -301,7 +335,11 @@ class Engine:
 
     def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
         self.world.undo(point)
-        self._outdated = refusal.outdated
+        self._refused(refusal)
+
+    def _refused(self, refusal: BatchRefused) -> None:
+        # Those of earlier refusals are kept: the rows of all of them are held in the end.
+        self._outdated = {**self._outdated, **refusal.outdated}
         self._settled = False
         self._refused_in_a_row += 1
         self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -12,14 +11,15 @@ import orjson
 from django.db import connection
 
 from queues.models import ClusterObject
-from scheduling.devices.claims.objects import DeviceId, DeviceObjects
+from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects
 from scheduling.devices.claims.reading import read_claim_spec, read_class, read_pools, read_taken
 
 _log = logging.getLogger(__name__)
 
 DEVICE_OBJECT: Final = "deviceobject"
 """Their kind in a Change, whose key is `kind namespace/name`."""
-DEVICE_KINDS: Final = ("DeviceClass", "ResourceSlice", "ResourceClaimTemplate", "ResourceClaim")
+_TEMPLATE: Final = "ResourceClaimTemplate"
+DEVICE_KINDS: Final = ("DeviceClass", "ResourceSlice", _TEMPLATE, "ResourceClaim")
 
 # A claim of a pod that we placed is charged by the workload's placement already.
 _TAKEN: Final = """
@@ -38,25 +38,45 @@ Found = TypeVar("Found")
 
 
 def read_device_objects(
-    cluster_id: int, kinds: Collection[str] = DEVICE_KINDS, before: DeviceObjects = _NONE
+    cluster_id: int, noted: Collection[str] | None = None, before: DeviceObjects = _NONE
 ) -> DeviceObjects:
-    """The objects of resource.k8s.io in a cluster that affect decisions. Objects of the given kinds are read again, and
-    so are the devices that claims hold; the others are those of `before`."""
-    by_kind: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind__in=set(kinds) - {"ResourceClaim"})
-    for kind, namespace, name, manifest in rows.values_list("kind", "namespace", "name", "manifest"):
-        by_kind[kind][f"{namespace}/{name}" if namespace else name] = manifest
+    """The objects of resource.k8s.io in a cluster that affect decisions. `noted` are the changed ones, as the keys of
+    their notes; None: all are read. Unchanged ones are those of `before`.
+
+    All DeviceClasses and all ResourceSlices are read again if one of them has changed, because the meaning of a device
+    depends on the others; these are the administrators'. Of claim templates, which tenants write, only the noted ones
+    are. The devices that claims hold are read with any change.
+    """
+    kinds = DEVICE_KINDS if noted is None else {key.partition(" ")[0] for key in noted}
     found = replace(before, taken=_taken(cluster_id))
     if "DeviceClass" in kinds:
-        found = replace(found, classes=_readable(by_kind["DeviceClass"], read_class))
+        found = replace(found, classes=_readable(_manifests(cluster_id, "DeviceClass"), read_class))
     if "ResourceSlice" in kinds:
-        found = replace(found, pools=read_pools(_readable(by_kind["ResourceSlice"], _checked_slice).values()))
-    if "ResourceClaimTemplate" in kinds:
-        specs = _readable(
-            by_kind["ResourceClaimTemplate"], lambda each: read_claim_spec(each["spec"].get("spec") or {})
-        )
-        found = replace(found, templates=specs)
+        slices = _readable(_manifests(cluster_id, "ResourceSlice"), _checked_slice)
+        found = replace(found, pools=read_pools(slices.values()))
+    if _TEMPLATE in kinds:
+        names = None if noted is None else {key.partition(" ")[2] for key in noted if key.startswith(f"{_TEMPLATE} ")}
+        changed = _readable(_manifests(cluster_id, _TEMPLATE, names), _claim_spec)
+        kept = {} if names is None else {key: each for key, each in before.templates.items() if key not in names}
+        found = replace(found, templates=kept | changed)
     return found
+
+
+def _manifests(cluster_id: int, kind: str, names: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+    """The stored objects of a kind by `namespace/name`, or by their name where they have no namespace; if `names` is
+    given, only these."""
+    rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind=kind)
+    if names is not None:
+        rows = rows.filter(name__in={name.rpartition("/")[2] for name in names})
+    found = {
+        f"{namespace}/{name}" if namespace else name: manifest
+        for namespace, name, manifest in rows.values_list("namespace", "name", "manifest")
+    }
+    return found if names is None else {name: each for name, each in found.items() if name in names}
+
+
+def _claim_spec(manifest: dict[str, Any]) -> ClaimSpec:
+    return read_claim_spec(manifest["spec"].get("spec") or {})
 
 
 def _checked_slice(found: dict[str, Any]) -> dict[str, Any]:

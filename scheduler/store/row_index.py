@@ -12,7 +12,7 @@ from queues.services.admission_rows import why
 from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
-from scheduler.store.device_objects import DEVICE_KINDS, DEVICE_OBJECT, read_device_objects
+from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
 from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.claims.objects import DeviceObjects
@@ -144,7 +144,7 @@ class RowIndex:
             self._read_nodes(noted)
             return
         if kind == DEVICE_OBJECT:
-            self._read_device_objects(DEVICE_KINDS if noted is None else {key.split()[0] for key in noted.values()})
+            self._read_device_objects(None if noted is None else set(noted.values()))
             return
         add, forget = self._plain(kind)
         found = objects.read_objects(kind, self._cluster_id, None if noted is None else list(noted))
@@ -178,13 +178,19 @@ class RowIndex:
         before = self.local_queues.get(local_queue.key)
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
-        self._everyone_is_due |= before != local_queue and not local_queue.differs_in_past_use_only(before)
+        if before != local_queue and not local_queue.differs_in_past_use_only(before):
+            self._users_are_due(local_queue.key)
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)
         self.local_queue_ids.pop(key, None)
         self._world.delete_local_queue(key)
-        self._everyone_is_due = True
+        self._users_are_due(key)
+
+    def _users_are_due(self, local_queue: str) -> None:
+        """Its own workloads only: else each edit of one tenant would cost a step for every workload of the cluster."""
+        users = self._world.workloads_of_local_queue(local_queue)
+        self.due.update(dict.fromkeys(key for key in users if key in self.workloads))
 
     def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
         if not self._features.concurrent_admission:
@@ -226,10 +232,10 @@ class RowIndex:
         if self.devices and not had_devices:
             self._everyone_is_due = True  # workloads admitted on quota alone may need devices now
 
-    def _read_device_objects(self, kinds: Collection[str]) -> None:
-        """All rows of a kind, because the meaning of one device depends on the others."""
+    def _read_device_objects(self, noted: Collection[str] | None) -> None:
+        """`noted`: their kinds and names, as notes have them; None: all objects."""
         concerned = self._world.claim_users()
-        self._device_objects = read_device_objects(self._cluster_id, kinds, self._device_objects)
+        self._device_objects = read_device_objects(self._cluster_id, noted, self._device_objects)
         self._world.set_device_objects(self._device_objects)
         self.due.update(dict.fromkeys(key for key in (*concerned, *self._world.claim_users()) if key in self.workloads))
 

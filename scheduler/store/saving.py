@@ -8,11 +8,12 @@ decides again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from django.db import DataError, IntegrityError, OperationalError, transaction
+from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from accounts.models import Cluster
 from foundation.transactions import unnoticed_transaction
@@ -39,6 +40,34 @@ class BatchRefused(Exception):
         self.outdated = dict(outdated or {})
 
 
+class RowsLocked(BatchRefused):
+    """The rows that a batch was to hold were locked for too long, so it was not decided."""
+
+
+@contextmanager
+def hold_rows(cluster_id: int, workloads: Collection[int]) -> Iterator[None]:
+    """Within the block no edit of quotas, queues, nodes or devices is committed, nor one of these workloads (row ids).
+    Raises RowsLocked.
+
+    The order of locks is that of `foundation.transactions`.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        try:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            cursor.execute("SELECT FROM accounts_cluster WHERE id = %s FOR SHARE", [cluster_id])
+            cursor.execute("SELECT FROM queues_workload WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(workloads)])
+        except OperationalError as error:
+            if _is_temporary(error):
+                raise RowsLocked(f"a row was locked for too long: {error}") from error
+            raise
+        yield
+
+
+def _is_temporary(error: OperationalError) -> bool:
+    """Whether it is a lock timeout, a deadlock or a serialisation failure."""
+    return getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}
+
+
 def save(batch: Batch) -> None:
     """Write the batch. Raises `BatchRefused` (something changed, nothing was written) or `LeaseLost` (another
     process leads)."""
@@ -59,8 +88,7 @@ def save(batch: Batch) -> None:
     except (IntegrityError, DataError) as error:
         raise BatchRefused(f"it violates a database constraint: {error}", by_rule=True) from error
     except OperationalError as error:
-        # A lock timeout, a deadlock or a serialisation failure; all of them are temporary.
-        if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
+        if _is_temporary(error):
             raise BatchRefused(f"a row was locked for too long: {error}") from error
         raise
 

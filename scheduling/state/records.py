@@ -135,8 +135,10 @@ class WorkloadRecords:
         if objects == before:
             return
         if (objects.classes, objects.pools, objects.taken) == (before.classes, before.pools, before.taken):
-            keys = objects.templates.keys() | before.templates.keys()
-            changed = {key for key in keys if objects.templates.get(key) != before.templates.get(key)}
+            now, then = objects.templates, before.templates
+            keys = now.keys() | then.keys()
+            # Most are the same objects: they need no comparison field by field.
+            changed = {key for key in keys if now.get(key) is not then.get(key) and now.get(key) != then.get(key)}
             if changed.isdisjoint(self._named_templates()):
                 state.journal.note(state.claims.set_templates, before)
                 state.claims.set_templates(objects)

@@ -14,12 +14,13 @@ from django.utils import timezone
 
 from accounts.models import Cluster, Namespace
 from queues.api.workload_input import read_workload
-from queues.models import LimitRange, LocalQueue, Workload
+from queues.models import ClusterObject, LimitRange, LocalQueue, Workload
 from queues.services.submission import create_workloads
 from queues.services.workloads import hold, record_finished, release
 from scheduler.leader.engine import Engine
 from scheduler.leader.pace import ALONE, SHARED, SHARED_SECONDS, Pacing
 from scheduler.store.changes import Changes
+from scheduler.store.device_objects import read_device_objects
 from tests.factories import make_cluster, make_cluster_queue
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -144,6 +145,52 @@ def test_what_a_workload_costs_beside_a_change_of_a_namespace_does_not_grow_with
         calls.append(cost(cluster, engine, f"beside-{flood}").calls)
         settle(engine)
     assert calls[1] < 1.2 * calls[0]
+
+
+def settling(engine: Engine) -> Work:
+    with Work() as work:
+        settle(engine)
+    return work
+
+
+def test_what_an_edit_of_a_local_queue_costs_does_not_grow_with_the_workloads_of_others() -> None:
+    cluster = two_tenants()
+    later = time.time() + 600
+    engine = Engine(cluster, "test", clock=lambda: later, steady=lambda: 0.0)
+    calls = []
+    for flood in (100, 700):
+        submit(cluster, "a", [f"flood-{flood}-{number}" for number in range(flood)], "100")
+        settle(engine)
+        LocalQueue.objects.filter(name="b").update(fair_sharing_weight=flood)
+        calls.append(settling(engine).calls)
+    assert calls[1] < 1.2 * calls[0]
+
+
+def make_templates(cluster: Cluster, count: int, label: str) -> None:
+    manifest: Any = {
+        "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "g"}}]}}}
+    }
+    kind = {"kind": "ResourceClaimTemplate", "namespace": "team-a", "manifest": manifest}
+    names = [f"{label}-{number}" for number in range(count)]
+    ClusterObject.objects.bulk_create([ClusterObject(cluster=cluster, name=name, **kind) for name in names])
+
+
+def test_what_a_claim_template_costs_does_not_grow_with_the_others() -> None:
+    cluster = two_tenants()
+    engine = Engine(cluster, "test", steady=lambda: 0.0)
+    costs = []
+    for others in (50, 500):
+        make_templates(cluster, others, f"others-{others}")
+        settle(engine)
+        make_templates(cluster, 1, f"one-{others}")
+        costs.append(settling(engine))
+    few, many = costs
+    assert many.rows == few.rows
+    assert many.calls < 1.2 * few.calls
+    ClusterObject.objects.filter(name="one-50-0").delete()
+    settle(engine)
+    assert engine.rows._device_objects.templates.keys() == read_device_objects(cluster.pk).templates.keys()
+    assert len(read_device_objects(cluster.pk).templates) == 551
 
 
 def test_an_edit_of_a_limit_range_reaches_the_last_workload() -> None:

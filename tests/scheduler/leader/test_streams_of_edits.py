@@ -1,0 +1,91 @@
+"""Streams of edits, each of which refuses a batch: the leader decides all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from accounts.models import Cluster
+from queues.models import ClusterQueue, Workload
+from scheduler.leader.engine import REFUSALS_BY_EDITS, Engine
+from scheduler.store.batch import Batch
+from scheduler.store.saving import save
+from tests.engines import NOW, in_another_session, statuses
+from tests.factories import make_cluster, make_cluster_queue, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUNS: Final = 4 * REFUSALS_BY_EDITS
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    cluster = make_cluster()
+    make_cluster_queue(cluster)
+    for name in "ab":
+        make_workload(cluster, name)
+    return cluster
+
+
+def edited_before_each_save(cluster: Cluster, edit: Callable[[], object]) -> tuple[Engine, list[bool]]:
+    """An engine, and whether each edit was made between deciding and saving; one that waits for a lock gives up."""
+    made: list[bool] = []
+
+    def try_to_edit() -> None:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '100ms'")
+                edit()
+        except OperationalError:
+            made.append(False)
+        else:
+            made.append(True)
+
+    def save_after_an_edit(batch: Batch) -> None:
+        if batch:
+            in_another_session(try_to_edit)
+        save(batch)
+
+    return Engine(cluster, "test", clock=lambda: NOW, save=save_after_an_edit), made
+
+
+def decide(engine: Engine) -> None:
+    for _ in range(RUNS):
+        engine.run(0.0)
+
+
+def test_edits_of_the_configuration_wait_after_some_refusals(cluster: Cluster) -> None:
+    limits = iter(range(1, 1000))
+    queues = ClusterQueue.objects.filter(cluster=cluster)
+    engine, made = edited_before_each_save(cluster, lambda: queues.update(fair_sharing_weight=next(limits)))
+    decide(engine)
+    assert statuses() == {"a": "Admitted", "b": "Admitted"}
+    assert made[: REFUSALS_BY_EDITS + 1] == [True] * REFUSALS_BY_EDITS + [False]
+
+
+def test_edits_of_a_workload_wait_after_some_refusals(cluster: Cluster) -> None:
+    priorities = iter(range(1, 1000))
+    rows = Workload.objects.filter(name="a")
+    engine, made = edited_before_each_save(cluster, lambda: rows.update(priority=next(priorities)))
+    decide(engine)
+    assert statuses() == {"a": "Admitted", "b": "Admitted"}
+    assert False in made
+
+
+def test_a_row_that_stays_locked_refuses_the_batch_and_nothing_else(cluster: Cluster) -> None:
+    """The lock is waited for no longer than a batch waits for one; then the cluster is decided again."""
+    limits = iter(range(1, 1000))
+    queues = ClusterQueue.objects.filter(cluster=cluster)
+    engine, made = edited_before_each_save(cluster, lambda: queues.update(fair_sharing_weight=next(limits)))
+    while len(made) < REFUSALS_BY_EDITS:
+        engine.run(0.0)
+    refused: list[int] = []
+    with transaction.atomic():
+        Cluster.objects.select_for_update().get(pk=cluster.pk)
+        in_another_session(lambda: refused.append(engine.run(0.0).refused))
+    assert refused == [1]
+    decide(engine)
+    assert statuses() == {"a": "Admitted", "b": "Admitted"}
