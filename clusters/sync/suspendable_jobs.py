@@ -51,6 +51,7 @@ from queues.services.job_changes import (
     remove_workloads,
 )
 from queues.services.pods import record_reclaimable
+from queues.services.prebuilt_workloads import may_take
 from queues.services.submission import create_workloads
 from queues.services.workloads import delete_workloads, put_on_hold, raise_push, record_finished, take_off_hold
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
@@ -204,7 +205,8 @@ class SuspendableJobSync(JobSync):
         for job, row in pairs:
             own = list(workloads.get(row.pk, ())) if row is not None else []
             named = [(key_of(job)[0], name) for name in self._prebuilt_names(job)]
-            looks.append(Look(job, row, [*own, *(prebuilt[key] for key in named if key in prebuilt)]))
+            own += [prebuilt[key] for key in named if key in prebuilt and self._may_take(job, prebuilt[key])]
+            looks.append(Look(job, row, own))
         return looks
 
     def _parts(self, jobs: Iterable[JsonObject]) -> list[Look]:
@@ -273,6 +275,13 @@ class SuspendableJobSync(JobSync):
         rows = Workload.objects.filter(cluster=self._cluster, name__in={name for _, name in wanted}, job=None)
         found = rows.exclude(status=WorkloadStatus.FINISHED).prefetch_related("pod_sets")
         return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
+
+    def _may_take(self, job: JsonObject, workload: Workload) -> bool:
+        """Whether the job may use the workload that it names.
+
+        A pass sees no other one, because it ends a workload whose pods differ from the job's.
+        """
+        return may_take(workload, submitter_of(self._cluster.name, job), found_in_cluster=True)
 
     def _prebuilt_names(self, job: JsonObject) -> list[str]:
         name = prebuilt_workload_of(job)

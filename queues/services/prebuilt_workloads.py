@@ -39,7 +39,7 @@ def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by:
         row = _waiting(cluster, spec)
         if row is None:
             raise Conflict(f"{spec.job.kind} {spec.job.namespace}/{spec.job.name}: its prebuilt workload is not found")
-        if not _may_take(row, spec.job, submitted_by):
+        if not may_take(row, submitted_by, found_in_cluster=spec.job.found_in_cluster):
             raise Conflict(
                 f"Workload {row.key} was submitted by {row.submitted_by}: a job of another user may not use it"
             )
@@ -79,14 +79,14 @@ def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
     return keys.MULTIKUEUE_ORIGIN in _labels(job) or (job.found_in_cluster and bool(_prebuilt_name(job)))
 
 
-def _may_take(row: Workload, job: JobSpec, submitted_by: str) -> bool:
-    """Whether the job may take over the workload: both belong to the same user, or both were created in the cluster,
-    whose own rules decide who may create a job.
+def may_take(row: Workload, submitted_by: str, *, found_in_cluster: bool) -> bool:
+    """Whether a job of that user may take over the workload: both belong to the same user, or both were created in the
+    cluster, whose own rules decide who may create a job.
     """
     if row.submitted_by == submitted_by:
         return True
     is_users = get_user_model()._default_manager.filter(username=row.submitted_by).exists()
-    return job.found_in_cluster and not is_users
+    return found_in_cluster and not is_users
 
 
 def _prebuilt_name(job: JobSpec) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
+from django.contrib.auth.models import User
 
 from clusters.client import NAMESPACES, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
@@ -85,9 +86,9 @@ def _is_suspended(system: System, name: str) -> bool:
 
 def _stays_suspended(system: System, name: str) -> None:
     """It is suspended, and again when a user starts it."""
-    wait_for(f"{name} to be suspended", lambda: _is_suspended(system, name), 60)
+    _until(system, f"{name} to be suspended", lambda: _is_suspended(system, name))
     system.admin.patch(JOBS, "team", name, {"spec": {"suspend": False}})
-    wait_for(f"{name} to be suspended again", lambda: _is_suspended(system, name), 60)
+    _until(system, f"{name} to be suspended again", lambda: _is_suspended(system, name))
     end = time.monotonic() + _SECONDS_OF_PEACE
     while time.monotonic() < end:
         _decide(system)
@@ -152,6 +153,7 @@ def test_a_job_that_says_that_it_belongs_to_an_admitted_job_of_another_namespace
 def test_a_job_does_not_run_on_the_quota_of_another_users_workload(watched: System) -> None:
     template = job("of-the-researcher", requests={"cpu": "1"})["spec"]["template"]
     theirs = WorkloadSpec("team", "theirs", "queue", (PodSetSpec("main", 1, template, {"cpu": 1000}),))
+    User.objects.create_user("researcher")
     create_workloads(watched.cluster, [theirs], actor="researcher", submitted_by="researcher")
     _until(watched, "quota for it", lambda: Workload.objects.get(name="theirs").quota_reserved_at)
     forged = gpu_job("forged", run_seconds=_LONG)

@@ -335,6 +335,20 @@ def test_a_job_in_the_cluster_takes_no_workload_that_a_user_submitted_here(found
     assert (found.workload().job, Job.objects.exists(), running(found)) == (None, False, 0)
 
 
+@pytest.mark.parametrize("suspend", [True, False])
+def test_a_job_with_other_pods_ends_no_workload_of_another_user(found: System, suspend: bool) -> None:
+    make_user("researcher")
+    spec = PodSetSpec("main", 3, completed_template(), {"cpu": 1000})
+    theirs = WorkloadSpec("team", "mine", "queue", (spec,))
+    create_workloads(found.cluster, [theirs], actor="researcher", submitted_by="researcher")
+    found.engine.run()
+    found.client.create(JOBS, prebuilt(cpu_job(2, suspend=suspend)))
+    for _ in range(2):
+        found.turn()
+    row = found.workload()
+    assert (row.status, row.job, live(found)["spec"]["suspend"], running(found)) == ("Admitted", None, True, 0)
+
+
 def test_the_quota_of_an_elastic_indexed_job_follows_its_completed_indexes_and_its_size(found: System) -> None:
     manifest = cpu_job(4, suspend=True)
     manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
