@@ -47,9 +47,16 @@ def patch(
 
 
 def ready_for_change(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject:
-    """A suspended job, whose templates may be changed."""
+    """A suspended job, whose templates may be changed. Raises ClusterError: a `conflict` if it has changed meanwhile.
+
+    Without the version that was read, the answer would be a newer job, over whose changes the next write would go: one
+    that was started meanwhile would lose its start time, and an edit of its templates.
+    """
     status = kind.status_before_change(there) if kind.is_suspended(there) else None
-    return there if status is None else patch(client, kind, there, {"status": status}, subresource="status")
+    if status is None:
+        return there
+    seen = {key: there["metadata"][key] for key in ("uid", "resourceVersion") if key in there["metadata"]}
+    return patch(client, kind, there, {"metadata": seen, "status": status}, subresource="status")
 
 
 def newer(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject | None:

@@ -165,10 +165,18 @@ class SuspendableJobs:
         return not source.found_in_cluster and kind.is_suspended(there) and not kind.is_suspended(wanted)
 
     def _start_own(self, source: JobSource, row: Workload, there: JsonObject | None) -> None:
-        """Create, or start again, a submitted job: as its row defines it, its pods completed."""
+        """Create, or start again, a submitted job: as its row defines it, its pods completed.
+
+        Raises NotYet if the job in the cluster has changed since it was read.
+        """
         if there is not None:
             source = as_made(source, there)
-            ready_for_change(self._objects.client, source.kind, there)
+            try:
+                ready_for_change(self._objects.client, source.kind, there)
+            except ClusterError as error:
+                if error.conflict:
+                    raise NotYet from error
+                raise
         workload = admitted_workload(row, self._flavors, self._places)
         self._objects.apply(source, new_object(source, workload))
 

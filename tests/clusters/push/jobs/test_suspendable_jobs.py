@@ -18,7 +18,7 @@ from clusters.jobs.whole_objects import add_placement
 from clusters.push.desired_state import admitted_workload, flavors_of, job_source, places_of
 from clusters.push.sweep import push_pending
 from queues.models import Job, Workload
-from queues.services.workloads import hold
+from queues.services.workloads import hold, release
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.simulated_cluster import job
@@ -115,6 +115,40 @@ def test_a_change_between_the_read_and_the_write_is_kept(found: System) -> None:
     spec, annotations = written(live(found))
     assert (spec["suspend"], spec["backoffLimit"], annotations["example.com/seen"]) == (False, 3, "yes")
     assert wanted(found) is None
+
+
+STARTED = {"status": {"startTime": "2026-01-31T12:00:00Z"}}
+"""The status of a stopped job that ran before: the API server accepts other templates once it says nothing of that."""
+
+
+def test_a_change_before_the_status_is_written_is_kept(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    found.client.patch(JOBS, "team", "train", STARTED, subresource="status")
+    found.watcher.resync()
+    found.engine.run()
+    push_pending(found.cluster, _BusyCluster(found, {"spec": {"backoffLimit": 3}}), found.now)
+    spec, _ = written(live(found))
+    assert (spec["suspend"], spec["backoffLimit"]) == (False, 3)
+    assert wanted(found) is None
+
+
+def test_a_submitted_job_that_changes_before_its_status_is_written_starts_with_the_next_sweep(found: System) -> None:
+    found.apply(gpu_job(run_seconds=1000))
+    found.turn()
+    workload = found.workload()
+    key = [(workload.namespace, workload.name)]
+    hold(found.cluster, key, actor="alice")
+    found.turn(3)
+    release(found.cluster, key, actor="alice")
+    found.engine.run()
+    assert live(found)["spec"]["suspend"] is True
+    found.client.patch(JOBS, "team", "train", STARTED, subresource="status")
+    busy = _BusyCluster(found, {"metadata": {"annotations": {"example.com/seen": "yes"}}})
+    push_pending(found.cluster, busy, found.now)
+    assert live(found)["spec"]["suspend"] is True
+    found.push()
+    there = live(found)
+    assert (there["spec"]["suspend"], there["metadata"]["annotations"]["example.com/seen"]) == (False, "yes")
 
 
 def test_a_job_submitted_here_grows_only_when_its_next_slice_is_admitted(found: System) -> None:
