@@ -6,6 +6,7 @@ are read from the cluster or, for a submitted group, from its rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,7 +19,8 @@ from accounts.models import Cluster
 from clusters.client import NAMESPACES, JsonObject
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
-from clusters.jobs.framework.manifest import annotations_of, labels_of
+from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of
+from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod_group import is_runnable
@@ -29,7 +31,16 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.pod_groups.life import Member, MemberPhase, excess_message, is_composed, members_of, set_condition
+from queues.services.pod_groups.life import (
+    GroupPreview,
+    Member,
+    MemberPhase,
+    excess_message,
+    is_composed,
+    members_of,
+    set_condition,
+    sized_pod_sets,
+)
 from queues.services.pods import record_reclaimable
 from queues.services.workload_events import log_event
 from queues.services.workloads import raise_push, record_finished
@@ -166,15 +177,7 @@ class GroupLook:
 
     def _pod_sets(self, made: JsonObject) -> tuple[PodSetSpec, ...] | None:
         """The pod sets of the workload with the pods of its roles; None while a pod of a role has no row."""
-        by_role: dict[str, Member] = {}
-        for member in self.members:
-            by_role.setdefault(member.role, member)
-        wanted = made["spec"]["podSets"]
-        if any(each["name"] not in by_role for each in wanted):
-            return None
-        return tuple(
-            replace(by_role[each["name"]].job.pod_sets[0], name=each["name"], count=each["count"]) for each in wanted
-        )
+        return sized_pod_sets(self.members, counts_of(made["spec"]["podSets"]))
 
     def _follow(self, before: JsonObject, after: JsonObject) -> None:
         key = (self.row.namespace, self.row.name)
@@ -248,12 +251,31 @@ class _SubmittedLook(GroupLook):
             self.acts = True
 
 
+def preview_submitted(
+    cluster: Cluster, members: Sequence[Member], workload: Workload | None, queue_name: str, now: datetime
+) -> GroupPreview:
+    """Run the pass over the rows of pods as they will be, and store nothing; `GroupPass` describes the arguments."""
+    pods = [_shown(member.row, workload or Workload(queue_name=queue_name)) for member in members]
+    roles = {member.row.name: member.role for member in members}
+    before = shown_workload(workload, pods[0]) if workload is not None else None
+    context = _context(cluster, members[0].row.namespace, now)
+    changes = look_at_group(pods, roles, before, context, SubmittedPodGroup)
+    if changes.workload is not None:
+        return GroupPreview(counts_of(changes.workload["spec"]["podSets"]), composed=True, surplus=changes.surplus)
+    there = Counter(roles[name_of(pod)] for pod in pods if is_runnable(pod))
+    return GroupPreview(there, composed=False, surplus=changes.surplus)
+
+
+def _context(cluster: Cluster, namespace: str, now: datetime) -> JobContext:
+    made = {"kind": NAMESPACES.kind, "metadata": {"name": namespace}}  # the push makes it
+    configuration = {**cluster.configuration, "managedJobsNamespaceSelector": None}  # REST has judged the namespace
+    return job_context(configuration, ObjectStore([made]), rfc3339(now))
+
+
 def settle_submitted(cluster: Cluster, group: Job, workload: Workload, anew: bool, actor: str, now: datetime) -> None:
     """Run the pass over the pods of a group that was submitted here, whose rows are locked, and store its changes."""
     rows = Workload.objects.filter(pk=workload.pk)
-    namespace = {"kind": NAMESPACES.kind, "metadata": {"name": group.namespace}}  # the push makes it
-    configuration = {**cluster.configuration, "managedJobsNamespaceSelector": None}  # REST has judged the namespace
-    context = job_context(configuration, ObjectStore([namespace]), rfc3339(now))
+    context = _context(cluster, group.namespace, now)
     for _ in range(MAX_ROUNDS):
         members = [member for member in members_of(group) if not member.is_replaced]
         pods = [_shown(member.row, workload) for member in members]

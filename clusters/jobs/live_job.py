@@ -209,7 +209,7 @@ def look_at(
         reconcile(live)
     except JobError as error:
         failure = str(error)
-    changes = _changes(before, store.present("Workload"))
+    changes = changes_of(before, store.present("Workload"))
     if row is not None and not kind.is_on_hold(shown):
         changes.unheld = [each.name for each in workloads if each.on_hold]
     # The size of an elastic job that was submitted here changes once the slice of that size is admitted.
@@ -241,18 +241,27 @@ def look_at_set(
     except JobError as error:
         failure = str(error)
     workloads_left = store.present("Workload")
-    changes = _changes(before, workloads_left)
+    changes = changes_of(before, workloads_left)
     left = {name_of(each): each for each in workloads_left}
     changes.unheld = [
         name for name, old in before.items() if state.is_on_hold(old) and not state.is_on_hold(left.get(name, old))
     ]
     changes.failure = failure
+    if not kind.workload_count(shown) and (row is None or row.found_in_cluster):  # REST decides about its own
+        # Kueue holds the workload once it has quota. Until then it would take quota from others for no pods.
+        waiting = [name for name, old in before.items() if name in left and _waits(old)]
+        changes.held |= dict.fromkeys(waiting, f"{kind.kind} scaled to zero; workload on hold")
     if keys.MULTIKUEUE_ORIGIN in labels_of(shown):
         owned = {each.name for each in workloads if each.job_id is not None}
         missing = [name for name in kind.workload_names(shown) if name not in owned]
         changes.taken = [name for name in missing if name in before]
         changes.awaited = len(changes.taken) < len(missing)
     return changes
+
+
+def _waits(workload: JsonObject) -> bool:
+    """Whether a workload waits for quota."""
+    return not (state.has_quota(workload) or state.is_finished(workload) or state.is_on_hold(workload))
 
 
 def _follow_sizes(kind: ServingKind, job: JsonObject, context: JobContext, store: ObjectStore) -> None:
@@ -380,7 +389,8 @@ def _complete_conditions(row: Workload, shown: JsonObject) -> None:
         state.set_condition(shown, kind, wanted, reason, str((known or {}).get("message") or ""), now)
 
 
-def _changes(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> Changes:
+def changes_of(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> Changes:
+    """The changes of workloads that a pass has left in its store; `before` are those that it was shown, by name."""
     changes = Changes()
     after = {name_of(each): each for each in left}
     for name, old in before.items():

@@ -23,23 +23,22 @@ from queues.manifests.job_workloads import (
     PriorityChoice,
     job_spec,
     job_workloads,
-    workload_names,
 )
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
-from queues.services.elastic_jobs import match_slices
 from queues.services.generated_names import draw_names
-from queues.services.job_changes import change_workload, frozen_paths, job_paths, pod_set_specs, remove_workloads
+from queues.services.job_changes import change_workload, frozen_paths, job_paths, remove_workloads
+from queues.services.job_passes import match_workloads
 from queues.services.pod_groups.group_rows import store_groups
 from queues.services.pod_groups.life import withdraw_members
 from queues.services.pod_groups.plans import GroupPod, plan_groups
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
-from queues.services.workloads import cancel, delete_workloads, put_on_hold, raise_push, take_off_hold
+from queues.services.workloads import cancel, delete_workloads, put_on_hold, raise_push, record_finished, take_off_hold
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
-from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 DEFAULT_LOCAL_QUEUE = "default"
 """A LocalQueue with this name gets the jobs of its namespace that name no queue (Kueue)."""
@@ -371,31 +370,29 @@ def _replace(
 ) -> list[WorkloadSpec]:
     """Change the row and its workloads, which are locked, to the submission; returns the workloads to create."""
     there = sorted(workloads, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
-    kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
-    if _is_scaled_to_zero(plan) and surplus:
-        kept_on_hold, *surplus = surplus
-        put_on_hold(cluster, [_key(kept_on_hold)], f"{row.kind} scaled to zero; workload on hold", actor=actor, now=now)
-    kept = [(workload, _with_priority_kept(plan, workload, spec)) for workload, spec in kept]
-    _refuse_frozen(plan, row, kept, surplus)
+    matched = match_workloads(cluster, row, plan.submitted.spec, plan.job, plan.workloads, there, now)
+    kept = [(workload, _with_priority_kept(plan, workload, spec)) for workload, spec in matched.kept]
+    if matched.failure:
+        plan.submitted.report.error(plan.submitted.at("spec"), None, matched.failure, "Correct the job.")
+    _refuse_frozen(plan, row, kept, matched.surplus)
     if plan.submitted.report.errors:
         return []
     for workload, spec in kept:
         change_workload(workload, spec, actor=actor, now=now, submitted_by=submitted_by)
-    take_off_hold(cluster, [_key(workload) for workload, _ in kept if workload.on_hold], actor=actor, now=now)
-    remove_workloads(cluster, surplus, actor=actor, now=now)
+    for name, why in matched.held.items():
+        put_on_hold(cluster, [(row.namespace, name)], why, actor=actor, now=now)
+    again = [_key(workload) for workload, _ in kept if workload.on_hold and workload.name not in matched.held]
+    take_off_hold(cluster, again, actor=actor, now=now)
+    for name, (reason, message) in matched.finished.items():
+        record_finished(cluster, [(row.namespace, name)], FinishedReason(reason), message, actor=actor, now=now)
+    remove_workloads(cluster, matched.surplus, actor=actor, now=now)
     for column, value in _columns(plan.job).items():
         setattr(row, column, value)
     row.suspended = row.suspended and all(workload.quota_reserved_at is None for workload, _ in kept)
     row.generation += 1
     row.save(update_fields=[*_columns(plan.job), "generation", "updated_at"])
     _tell_cluster(cluster, row)
-    return missing
-
-
-def _is_scaled_to_zero(plan: _Plan) -> bool:
-    """Whether a job whose pods are one workload currently wants none of them (Kueue: a StatefulSet)."""
-    job = plan.submitted.spec
-    return plan.job.managed and job.workloads_per is WorkloadsPer.JOB and job.workload_count == 0
+    return matched.missing
 
 
 def _key(workload: Workload) -> tuple[str, str]:
@@ -422,40 +419,6 @@ def _tell_cluster(cluster: Cluster, row: Job) -> None:
     told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
     if raise_push(told) or row.pushed_generation:
         request_push(cluster.name)
-
-
-def _match(
-    there: list[Workload], plan: _Plan
-) -> tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]:
-    """Match existing workloads with wanted ones: pairs, those to remove, those to create.
-
-    A job has one workload, whatever its name, because the cluster may have named it. Groups have one each. Of
-    workloads that are a pod each, as many with the job's template are kept as wanted, those with quota first.
-    """
-    wanted = plan.workloads
-    if plan.submitted.spec.workloads_per is WorkloadsPer.GROUP:
-        by_name = {row.name: row for row in there}
-        kept = [(by_name.pop(spec.name), spec) for spec in wanted if spec.name in by_name]
-        there_already = {row.name for row, _ in kept}
-        return kept, list(by_name.values()), [spec for spec in wanted if spec.name not in there_already]
-    if plan.submitted.spec.workloads_per is WorkloadsPer.JOB:
-        if there and wanted:
-            return [(there[0], replace(wanted[0], name=there[0].name))], there[1:], []
-        return [], there, wanted
-    alike = [row for row in there if wanted and _is_replica(row, wanted[0])]
-    alike.sort(key=lambda row: (row.quota_reserved_at is None, row.pk))
-    kept = [(row, replace(spec, name=row.name)) for row, spec in zip(alike, wanted, strict=False)]
-    taken = {row.name for row in there}
-    names = workload_names(plan.submitted.spec, plan.job, len(wanted) + len(there))
-    free = [name for name in names if name not in taken]
-    missing = [replace(spec, name=name) for spec, name in zip(wanted[len(kept) :], free, strict=False)]
-    surplus = [row for row in there if row not in alike[: len(kept)]]
-    return kept, surplus, missing
-
-
-def _is_replica(row: Workload, spec: WorkloadSpec) -> bool:
-    ending = row.status == WorkloadStatus.FINISHED or row.deletion_requested_at is not None
-    return not ending and pod_set_specs(row) == spec.pod_sets
 
 
 def _refuse_frozen(

@@ -175,6 +175,21 @@ def test_a_found_stateful_set_is_taken_over_and_resized_by_its_owner(system: Sys
     assert running(system) == ["db-0", "db-1", "db-2"]
 
 
+def test_a_submitted_stateful_set_that_is_scaled_to_zero_in_the_cluster_waits_on(system: System) -> None:
+    """Its row defines it: the next push gives it its replicas back."""
+    system.apply(stateful_set(2))
+    turns(system, 4)
+    key = [(system.workload("db").namespace, system.workload("db").name)]
+    hold(system.cluster, key, actor="alice", now=system.moment())
+    turns(system, 3)
+    system.client.patch(JOB_KINDS["StatefulSet"].resource, "team", "db", {"spec": {"replicas": 0}})
+    turns(system, 2)
+    assert system.workload("db").on_hold == ""
+    release(system.cluster, key, actor="alice", now=system.moment())
+    turns(system, 5)
+    assert running(system) == ["db-0", "db-1"]
+
+
 def test_a_stateful_set_that_begins_with_no_replicas_starts_when_it_is_scaled_up(system: System) -> None:
     kind = JOB_KINDS["StatefulSet"].resource
     system.client.create(NAMESPACES, {"metadata": {"name": "team"}})

@@ -18,7 +18,7 @@ from queues.manifests.pod_group import POD, POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.pod_groups.life import compose, is_followed, members_of, refresh_groups, wait_for_pods
+from queues.services.pod_groups.life import is_followed, members_of, refresh_groups, sized_pod_sets, wait_for_pods
 from queues.services.pod_groups.plans import GroupPlan, GroupPod
 from queues.services.submission import create_workloads
 from queues.services.workloads import raise_push
@@ -125,7 +125,7 @@ class _Store:
         return Action.CONFIGURED
 
     def _head(self, group: Job, first: GroupPod) -> WorkloadSpec:
-        """The workload with the fields of its first pod; its pod sets are those of the submitted pods."""
+        """The workload with the fields of its first pod, and with its pod set."""
         stored = JobSpec(
             POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk,
             found_in_cluster=group.found_in_cluster,
@@ -137,11 +137,12 @@ class _Store:
             name=group.name,
             labels={},
             annotations={**spec.workload_annotations, keys.IS_GROUP_WORKLOAD: "true"},
-            pod_sets=compose([pod.submitted.spec for pod in self._plan.pods], first.group),
         )
 
     def _create_workload(self, group: Job) -> None:
         spec = self._head(group, self._plan.pods[0])
+        pod_sets = sized_pod_sets(self._plan.coming, self._plan.preview.sizes)
+        spec = replace(spec, pod_sets=pod_sets or spec.pod_sets)
         create_workloads(
             self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now,
             limited=not self._found,

@@ -5,9 +5,8 @@ references the group. The workload is composed once all pods exist; until then i
 sets are fixed: a pod that fails or is deleted is missed until another one of its role replaces it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -33,10 +32,6 @@ from scheduling.model.vocabulary import (
     PendingReason,
     WorkloadStatus,
 )
-
-GROUP_PASSES: Final[dict[str, Callable[[Cluster, Job, Workload, bool, str, datetime], None]]] = {}
-"""By the kind of a group's row: runs the controller's pass over the pods of a group that was submitted here, whose rows
-are locked, and stores its changes. `clusters`, which knows the controller, registers it."""
 
 
 class MemberPhase(StrEnum):
@@ -94,15 +89,48 @@ def members_of(group: Job) -> list[Member]:
     return [Member(row) for row in Job.objects.filter(group=group).order_by("pk")]
 
 
-def compose(jobs: Sequence[JobManifest], stated: PodGroupMember) -> tuple[PodSetSpec, ...]:
-    """The pod sets of a group with these pods: one per role, by name; with fast admission one of all its pods."""
-    if stated.fast_admission:
-        return (replace(jobs[0].pod_sets[0], count=stated.total_count),)
-    roles: dict[str, PodSetSpec] = {}
-    for job in jobs:
-        roles.setdefault(job.pod_sets[0].name, job.pod_sets[0])
-    counts = Counter(job.pod_sets[0].name for job in jobs)
-    return tuple(replace(roles[name], count=counts[name]) for name in sorted(roles))
+@dataclass(frozen=True, slots=True)
+class GroupPreview:
+    """The places in a group once some pods are submitted.
+
+    * sizes: the number of pods of each role: those of the workload, or those that are there while the group waits for
+      others.
+    * composed: whether the group has a workload with these pod sets.
+    * surplus: the names of pods for which the group has no place.
+    """
+
+    sizes: Mapping[str, int]
+    composed: bool
+    surplus: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPass:
+    """The controller's pass over the pods of a group that was submitted here, whose rows are locked.
+
+    * preview: runs it over the rows of pods that are not stored yet, in the queue of that name; with the group's
+      workload, unless the workload is to be composed again. Stores nothing.
+    * settle: runs it over the pods that are there, and stores its changes.
+    """
+
+    preview: Callable[[Cluster, Sequence[Member], Workload | None, str, datetime], GroupPreview]
+    settle: Callable[[Cluster, Job, Workload, bool, str, datetime], None]
+
+
+GROUP_PASSES: Final[dict[str, GroupPass]] = {}
+"""By the kind of a group's row. `clusters`, which knows the controller, registers the pass."""
+
+
+def sized_pod_sets(members: Iterable[Member], sizes: Mapping[str, int]) -> tuple[PodSetSpec, ...] | None:
+    """The pod sets of these sizes, by role, with the first pod of each role; None if a role has no pod."""
+    by_role: dict[str, Member] = {}
+    for member in members:
+        by_role.setdefault(member.role, member)
+    if any(role not in by_role for role in sizes):
+        return None
+    return tuple(
+        replace(by_role[role].job.pod_sets[0], name=role, count=count) for role, count in sorted(sizes.items())
+    )
 
 
 def excess_message(pod: str) -> str:
@@ -213,5 +241,5 @@ def refresh_groups(
             if workload is not None:
                 workload.job = group
                 composes = anew and workload.quota_reserved_at is None
-                GROUP_PASSES[POD_GROUP](cluster, group, workload, composes, actor, now)
+                GROUP_PASSES[POD_GROUP].settle(cluster, group, workload, composes, actor, now)
         wake_scheduler(cluster.name)

@@ -1,9 +1,10 @@
 """Plans for submitted or found pods of groups: which group each joins, and whether it may."""
 
-from collections import Counter, defaultdict
+import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from accounts.kinds.metrics_settings import CopiedKeys, copied_keys
@@ -16,7 +17,15 @@ from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember
 from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
-from queues.services.pod_groups.life import Member, compose, is_followed, members_of
+from queues.services.pod_groups.life import (
+    GROUP_PASSES,
+    GroupPreview,
+    Member,
+    is_composed,
+    is_followed,
+    members_of,
+    sized_pod_sets,
+)
 from queues.services.prebuilt_workloads import is_prebuilt
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
@@ -72,6 +81,19 @@ class GroupPlan:
     """Another workload has the group's name."""
     prebuilt: bool = False
     """Whether a MultiKueue manager created the group's workload."""
+    coming: list[Member] = field(default_factory=list)
+    """The submitted pods as rows, which are not stored yet, in the order of `pods`."""
+    preview: GroupPreview = field(default_factory=lambda: GroupPreview({}, composed=False, surplus=()))
+    """The places in the group, once the pods are there."""
+
+    @property
+    def holds_quota(self) -> bool:
+        return self.workload is not None and self.workload.quota_reserved_at is not None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether pods must fit the pod sets that the workload has, or that the first pod defines."""
+        return self.holds_quota or self.pods[0].group.fast_admission
 
 
 def plan_groups(
@@ -84,7 +106,11 @@ def plan_groups(
     plans = [_plan(cluster, GroupPlan(*key, members), actor, now) for key, members in sorted(grouped.items())]
     copied = copied_keys(cluster.configuration)
     for plan in plans:
-        _Checks(plan, copied, found_in_cluster).run()
+        # The watcher composes the workload of found pods with Kueue's controller, which waits for pods that fit.
+        followed = found_in_cluster and (plan.group is None or is_followed(plan.group, plan.members))
+        if not followed:
+            _preview(cluster, plan, now)
+        _Checks(plan, copied, found=found_in_cluster, followed=followed).run()
     return plans
 
 
@@ -104,6 +130,33 @@ def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> Group
         plan.taken = not plan.prebuilt and _is_taken(cluster, plan, actor, now)
     plan.rows = {row.name: row for row in home.filter(kind=POD, name__in=names).select_for_update().order_by("pk")}
     return plan
+
+
+def _preview(cluster: Cluster, plan: GroupPlan, now: datetime) -> None:
+    """Run the pass over the group as it will be. New pods come last, in the order in which they were submitted."""
+    plan.coming = [
+        Member(_coming(plan, pod, number, now + timedelta(seconds=number + 1))) for number, pod in enumerate(plan.pods)
+    ]
+    names = {member.row.name for member in plan.coming}
+    left = [member for member in plan.members if not member.is_replaced and member.row.name not in names]
+    workload = plan.workload if plan.is_fixed and plan.workload is not None and is_composed(plan.workload) else None
+    if workload is not None:
+        workload.job = plan.group
+    queue = plan.workload.queue_name if workload is not None and plan.workload is not None else plan.pods[0].queue_name
+    plan.preview = GROUP_PASSES[POD_GROUP].preview(cluster, [*left, *plan.coming], workload, queue, now)
+
+
+def _coming(plan: GroupPlan, pod: GroupPod, number: int, created_at: datetime) -> Job:
+    """The row of a submitted pod; one that is to get a generated name has a number, which is in no other pod's name."""
+    meta, manifest = pod.submitted.spec.meta, pod.submitted.spec.manifest
+    row = None if meta.generate_name else plan.rows.get(meta.name)
+    if row is not None:
+        known = {"uid": row.uid, "created_at": row.created_at, "phase": row.phase}
+        return Job(kind=POD, namespace=plan.namespace, name=row.name, manifest=manifest, **known)
+    name = f"{meta.name}#{number}" if meta.generate_name else meta.name
+    return Job(
+        kind=POD, namespace=plan.namespace, name=name, manifest=manifest, uid=uuid.uuid4(), created_at=created_at
+    )
 
 
 def _is_over(plan: GroupPlan) -> bool:
@@ -140,11 +193,12 @@ def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> b
 class _Checks:
     """The checks of whether the pods of a plan may join their group."""
 
-    def __init__(self, plan: GroupPlan, copied: CopiedKeys, found: bool) -> None:
+    def __init__(self, plan: GroupPlan, copied: CopiedKeys, *, found: bool, followed: bool) -> None:
         self._plan = plan
         self._copied = copied
         self._found = found
-        self._holds = plan.workload is not None and plan.workload.quota_reserved_at is not None
+        self._followed = followed
+        self._holds = plan.holds_quota
 
     def run(self) -> None:
         """Run all checks and report each mistake."""
@@ -159,8 +213,8 @@ class _Checks:
             plan.pods[0].refuse(path, plan.name, rule, "Use another name for the group.", MistakeReason.IN_USE)
         if plan.group is not None and not self._group_is_open(plan.group):
             return
-        if self._found and (plan.group is None or is_followed(plan.group, plan.members)):
-            return  # the watcher composes their workload with Kueue's controller, which waits for pods that fit
+        if self._followed:
+            return
         self._check_facts()
         if not self._holds:
             self._check_copied_keys()
@@ -256,54 +310,52 @@ class _Checks:
 
         Found pods without a place are deleted in the cluster instead of being refused, as in Kueue.
         """
-        first = self._plan.pods[0].group
-        submitted = {pod.submitted.spec.meta.name for pod in self._plan.pods}
-        kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
-        roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
+        plan, first = self._plan, self._plan.pods[0].group
+        submitted = {pod.submitted.spec.meta.name for pod in plan.pods}
+        kept = [member for member in plan.members if member.counts and member.row.name not in submitted]
+        roles = {member.role for member in kept} | {pod.group.role for pod in plan.pods}
         if len(roles) > MAX_POD_SETS and not first.fast_admission:
             rule = f"Too many: a group has at most {MAX_POD_SETS} roles, and with this pod it has {len(roles)}"
-            self._plan.pods[-1].refuse("spec", None, rule, "Use fewer different pods.", MistakeReason.TOO_MANY)
-        if self._holds or first.fast_admission:
-            self._check_roles(kept)
-        elif not self._found:
-            for pod in self._plan.pods[max(0, first.total_count - len(kept)) :]:
-                path = f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]"
-                rule = f"the group already has its {first.total_count} pods"
-                remedy = "Leave the pod out, or raise the count."
-                pod.refuse(path, str(first.total_count), rule, remedy, MistakeReason.TOO_MANY)
-        if not self._holds and len(kept) + len(self._plan.pods) >= first.total_count:
-            self._check_pod_set_groups(kept, first)
+            plan.pods[-1].refuse("spec", None, rule, "Use fewer different pods.", MistakeReason.TOO_MANY)
+        if plan.is_fixed:
+            self._check_roles()
+        if not self._found:
+            self._refuse_surplus()
+        if not self._holds and plan.preview.composed:
+            self._check_pod_set_groups(kept)
 
-    def _check_pod_set_groups(self, kept: Sequence[Member], first: PodGroupMember) -> None:
+    def _check_pod_set_groups(self, kept: Sequence[Member]) -> None:
         """Check roles that must be placed together, once the group is complete."""
-        jobs = [*(member.job for member in kept), *(pod.submitted.spec for pod in self._plan.pods)]
-        for name, rule in pod_set_group_mistakes(compose(jobs[: first.total_count], first)):
+        pod_sets = sized_pod_sets([*kept, *self._plan.coming], self._plan.preview.sizes)
+        for name, rule in pod_set_group_mistakes(pod_sets or ()):
             path = f"metadata.annotations[{keys.POD_SET_GROUP}]"
             remedy = "Set it on two roles, one of them a single pod, or on none."
             self._plan.pods[-1].refuse(path, name, rule, remedy, MistakeReason.INVALID)
 
-    def _check_roles(self, kept: Sequence[Member]) -> None:
-        places: Counter[str] = Counter()
-        if self._plan.workload is None:
-            places[self._plan.pods[0].group.role] = self._plan.pods[0].group.total_count
-        else:
-            places.update({pod_set.name: pod_set.count for pod_set in self._plan.workload.pod_sets.all()})
-        known = set(places)
-        places.subtract(member.role for member in kept)
+    def _check_roles(self) -> None:
+        """Refuse pods of a shape that no pod set of the workload has."""
+        workload = self._plan.workload
+        known = {each.name for each in workload.pod_sets.all()} if workload is not None else self._plan.preview.sizes
         for pod in self._plan.pods:
-            places[pod.group.role] -= 1
-            if places[pod.group.role] >= 0:
-                continue
-            if pod.group.role in known and self._found:
-                continue
-            if pod.group.role in known:
-                rule = f"the group already has all its pods of this shape ({pod.group.role})"
+            if pod.group.role not in known:
+                rule = f"has another shape ({pod.group.role}) than the pods of the group ({', '.join(sorted(known))})"
+                remedy = "Use the same resources as the pod that it replaces."
+                pod.refuse("spec", None, rule, remedy, MistakeReason.INVALID)
+
+    def _refuse_surplus(self) -> None:
+        """Refuse the pods that the pass would delete."""
+        pairs = zip(self._plan.pods, self._plan.coming, strict=True)
+        for pod in (pod for pod, coming in pairs if coming.row.name in self._plan.preview.surplus):
+            total, role = pod.group.total_count, pod.group.role
+            if self._plan.is_fixed:
+                rule = f"the group already has all its pods of this shape ({role})"
                 pod.refuse("metadata.name", None, rule, "Leave the pod out.", MistakeReason.TOO_MANY)
             else:
-                rule = f"has another shape ({pod.group.role}) than the pods of the group ({', '.join(sorted(known))})"
-                pod.refuse(
-                    "spec", None, rule, "Use the same resources as the pod that it replaces.", MistakeReason.INVALID
-                )
+                path, rule = (
+                    f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]", f"the group already has its {total} pods",
+                )  # fmt: skip
+                remedy = "Leave the pod out, or raise the count."
+                pod.refuse(path, str(total), rule, remedy, MistakeReason.TOO_MANY)
 
 
 def _text(value: object) -> str:

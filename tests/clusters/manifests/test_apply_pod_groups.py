@@ -126,6 +126,16 @@ def test_a_pod_too_many_is_refused(apply: Apply) -> None:
     assert refusals(caught) == [(f"metadata.annotations[{_KUEUE}/pod-group-total-count]", "TooMany")]
 
 
+def test_pods_with_generated_names_have_places_of_their_own(apply: Apply) -> None:
+    generated = pod("a", 3).replace("name: a,", "generateName: a,")
+    apply(pod("a0", 3))
+    with pytest.raises(ManifestErrors) as caught:
+        apply(joined(*[generated] * 3))
+    assert refusals(caught) == [(f"metadata.annotations[{_KUEUE}/pod-group-total-count]", "TooMany")]
+    apply(joined(*[generated] * 2))
+    assert (pod_sets(), waits_for_pods()) == ({"1000": 3}, ("", ""))
+
+
 def test_a_pod_stays_in_its_group(apply: Apply) -> None:
     apply(joined(pod("a", 1), texts.job()))
     with pytest.raises(ManifestErrors) as caught:

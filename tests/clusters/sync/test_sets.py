@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Namespace
 from clusters.client import JsonObject, WatchEvent
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.scenario import NOW
 from clusters.sync.watcher import job_sync
 from queues.models import Workload
 from tests.clusters.test_pods_that_wait import stateful_set, webhooked
@@ -33,6 +34,20 @@ def test_only_its_own_pods_are_marked_where_this_scheduler_decides(mode: str, gr
     assert bool(groups["db-0"]) == bool(group)
     assert groups["forged"] == ""
     assert not Workload.objects.exists()
+
+
+def test_one_that_waits_is_held_when_it_wants_no_pods_any_more() -> None:
+    """It would take quota from others, and give it back with the next pass."""
+    cluster = Cluster.objects.create(name="west")
+    Namespace.objects.create(cluster=cluster, name="team", created_at=START)
+    kind, held = JOB_KINDS["StatefulSet"], "StatefulSet scaled to zero; workload on hold"
+    sync = job_sync(cluster, kind, StoredCluster(ObjectStore()))
+    for version, (replicas, on_hold, count) in enumerate(((2, "", 2), (0, held, 2), (3, "", 3))):
+        made = webhooked(stateful_set(replicas))
+        made["metadata"] |= {"uid": _UID, "resourceVersion": str(version), "creationTimestamp": NOW}
+        sync.apply([WatchEvent("MODIFIED", made)], START.timestamp())
+        row = Workload.objects.get()
+        assert (row.on_hold, row.pod_sets.get().count) == (on_hold, count)
 
 
 def pod_of(made: JsonObject, name: str, owner_uid: str) -> JsonObject:

@@ -84,7 +84,7 @@ def test_another_size_replaces_the_slice_that_waits(cluster: Cluster) -> None:
     apply(cluster, elastic(8))
     assert [count for count, _, _ in statuses()] == [3, 8]
     apply(cluster, elastic(3))
-    assert [count for count, _, _ in statuses()] == [3]
+    assert [count for count, _, _ in statuses()] == [3, 3]
     assert Job.objects.get().manifest["spec"]["parallelism"] == 3
 
 
@@ -112,7 +112,7 @@ def test_what_it_gave_back_is_still_free_for_the_next_leader(cluster: Cluster) -
     assert [(count, status) for count, status, _ in statuses()] == [(2, "Admitted"), (3, "Admitted")]
 
 
-def test_a_slice_that_waits_is_withdrawn_when_the_job_shrinks_below_what_it_holds(cluster: Cluster) -> None:
+def test_a_slice_that_waits_takes_the_place_of_the_first_when_the_job_shrinks_below_it(cluster: Cluster) -> None:
     engine = Engine(cluster, "test")
     apply(cluster, elastic(4))
     engine.run()
@@ -120,11 +120,30 @@ def test_a_slice_that_waits_is_withdrawn_when_the_job_shrinks_below_what_it_hold
     engine.run()
     apply(cluster, elastic(2))
     engine.run()
-    assert statuses() == [(2, "Admitted", "Admitted")]
-    assert PodSet.objects.get().admitted_count == 2
+    assert [(count, status) for count, status, _ in statuses()] == [(4, "Finished"), (2, "Admitted")]
+    assert PodSet.objects.order_by("workload_id").values_list("admitted_count", flat=True)[1] == 2
     apply(cluster, elastic(5))
     engine.run()
-    assert [(count, status) for count, status, _ in statuses()] == [(2, "Finished"), (5, "Admitted")]
+    assert [(count, status) for count, status, _ in statuses()] == [(4, "Finished"), (2, "Finished"), (5, "Admitted")]
+
+
+def test_a_job_with_two_slices_that_is_elastic_no_more_keeps_the_one_with_quota(cluster: Cluster) -> None:
+    apply(cluster, elastic(3))
+    Engine(cluster, "test").run()
+    apply(cluster, elastic(9))
+    with pytest.raises(ManifestErrors) as caught:
+        apply(cluster, texts.job(spec="parallelism: 9", pod=texts.POD))
+    assert {error.reason for error in caught.value.errors} == {"Immutable"}
+    assert [(count, status) for count, status, _ in statuses()] == [(3, "Admitted"), (9, "Pending")]
+
+
+def test_a_job_that_holds_quota_cannot_become_elastic(cluster: Cluster) -> None:
+    apply(cluster, texts.job(spec="parallelism: 3", pod=texts.POD))
+    Engine(cluster, "test").run()
+    with pytest.raises(ManifestErrors) as caught:
+        apply(cluster, elastic(4))
+    assert [(error.path, error.reason) for error in caught.value.errors] == [("spec.template", "Immutable")]
+    assert statuses() == [(3, "Admitted", "Admitted")]
 
 
 def test_an_evicted_slice_makes_way_for_the_one_that_waits(cluster: Cluster) -> None:
