@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.families.serving import ServingKind, annotated_parent, lets_pods_wait
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.identity import queue_name_of
-from clusters.jobs.framework.manifest import dig, is_being_deleted, labels_of, namespace_of, uid_of
+from clusters.jobs.framework.manifest import dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of, is_gated
 from clusters.jobs.live_job import Changes, look_at_set
@@ -36,17 +36,32 @@ from scheduling.model.vocabulary import WorkloadStatus
 _BY_FRAMEWORK: Final = {
     kind.framework: kind for kind in JOB_KINDS.values() if isinstance(kind, ServingKind) and kind.groups_pods
 }
+_SetKey = tuple[str, str, str]
+"""The kind, the namespace and the name of a set."""
 _State = tuple[Any, ...]
 """The parts of an object whose change may require changes of the set's pods."""
 
 
 class SetSync(SuspendableJobSync):
-    """Keeps the workloads of one kind of set in step with the sets of one cluster."""
+    """Keeps the workloads of one kind of set in step with the sets of one cluster.
 
-    def __init__(self, cluster: Cluster, kind: ServingKind, client: ClusterClient) -> None:
+    `pods`: the pods that the watcher has seen; None if it sees none, and pods are then listed for each set.
+    """
+
+    def __init__(
+        self, cluster: Cluster, kind: ServingKind, client: ClusterClient, pods: SetPodSync | None = None
+    ) -> None:
         super().__init__(cluster, kind, client)
         self._serving = kind
+        self._pods = pods
         self._states: dict[str, _State] = {}
+        self._without_pods: dict[str, JsonObject] = {}
+        """uid -> a set that needs no workload, and of which no pod has been seen yet."""
+
+    def tick(self, now: float) -> None:
+        """Also mark the pods of sets that need no workload, once a pod of such a set is seen."""
+        super().tick(now)
+        self._mark_pods([job for job in self._without_pods.values() if not self._has_no_pods(job)])
 
     def _changes(self, look: Look, context: JobContext) -> Changes:
         return look_at_set(self._serving, look.job, look.row, look.workloads, context)
@@ -74,6 +89,8 @@ class SetSync(SuspendableJobSync):
         states = {uid_of(job): _state_of_set(job) for job in jobs}
         changed = [job for job in jobs if self._states.get(uid_of(job)) != states[uid_of(job)]]
         self._states |= states
+        for job in jobs:
+            self._without_pods.pop(uid_of(job), None)
         _look_again(self._cluster, Q(job__in=[row.pk for row in self._rows(changed).values()]) if changed else None)
         self._mark_pods([job for job in jobs if not self._serving.workload_count(job) and _may_have_pods(job)])
 
@@ -82,6 +99,11 @@ class SetSync(SuspendableJobSync):
         jobs = [job for job in jobs if lets_pods_wait(self._serving, job)]
         if not jobs or self._cluster.is_mirrored or self._cluster.kueue_is_alive:
             return
+        without = {uid_of(job): job for job in jobs if self._has_no_pods(job)}
+        jobs = [job for job in jobs if uid_of(job) not in without]
+        for job in jobs:
+            self._without_pods.pop(uid_of(job), None)
+        self._without_pods |= without
         context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         for job in jobs:
             try:
@@ -97,6 +119,10 @@ class SetSync(SuspendableJobSync):
             except ClusterError as error:
                 self._note(job, error)
 
+    def _has_no_pods(self, job: JsonObject) -> bool:
+        """Whether the watcher has seen no pod of the set, so that the cluster need not list them."""
+        return self._pods is not None and self._pods.has_none(self._serving, job)
+
     def _mark(self, job: JsonObject, before: JsonObject, after: JsonObject) -> None:
         try:
             self._client.patch(PODS, *key_of(before), difference(before, after) or {})
@@ -109,6 +135,7 @@ class SetSync(SuspendableJobSync):
         super()._lose(jobs)
         for job in jobs:
             self._states.pop(uid_of(job), None)
+            self._without_pods.pop(uid_of(job), None)
 
 
 def _may_have_pods(job: JsonObject) -> bool:
@@ -122,20 +149,34 @@ class SetPodSync:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._states: dict[str, _State] = {}
+        self._sets: dict[str, _SetKey] = {}
+        """By the uid of a pod, the set that created it."""
+        self._sizes: Counter[_SetKey] = Counter()
+        self._is_listed = False
+
+    def has_none(self, kind: ServingKind, job: JsonObject) -> bool:
+        """Whether all pods have been listed, and none of the set's is among those that are left."""
+        return self._is_listed and not self._sizes[kind.kind, namespace_of(job), name_of(job)]
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
-        touched: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        touched: dict[_SetKey, set[str]] = defaultdict(set)
         for item in items:
             if isinstance(item, Listing):
                 there = {uid_of(pod) for pod in item.items}
                 self._states = {uid: state for uid, state in self._states.items() if uid in there}
+                self._sets = {uid: made_by for uid, made_by in self._sets.items() if uid in there}
+                self._sizes = Counter(self._sets.values())
+                self._is_listed = True
             for pod in item.items if isinstance(item, Listing) else (item.object,):
                 kind = _BY_FRAMEWORK.get(annotated_parent(pod) or "")
-                if kind is not None and self._is_news(
-                    pod, gone=not isinstance(item, Listing) and item.type == "DELETED"
-                ):
-                    touched[kind.kind, namespace_of(pod), kind.maker_of(pod)].add(kind.group_of(pod))
+                if kind is None:
+                    continue
+                made_by = (kind.kind, namespace_of(pod), kind.maker_of(pod))
+                gone = not isinstance(item, Listing) and item.type == "DELETED"
+                self._count(uid_of(pod), made_by, gone=gone)
+                if self._is_news(pod, gone=gone):
+                    touched[made_by].add(kind.group_of(pod))
         wanted = Q()
         for (kind_name, namespace, name), groups in touched.items():
             of_set = Q(job__kind=kind_name, namespace=namespace, job__name=name)
@@ -143,6 +184,14 @@ class SetPodSync:
                 of_set &= Q(component_index__in=groups)
             wanted |= of_set
         _look_again(self._cluster, wanted if touched else None)
+
+    def _count(self, uid: str, made_by: _SetKey, *, gone: bool) -> None:
+        known = self._sets.pop(uid, None)
+        if known is not None:
+            self._sizes[known] -= 1
+        if not gone:
+            self._sets[uid] = made_by
+            self._sizes[made_by] += 1
 
     def _is_news(self, pod: JsonObject, *, gone: bool) -> bool:
         uid = uid_of(pod)

@@ -166,10 +166,11 @@ class Watcher:
     def _scheduled(self) -> _Syncs:
         """The syncs for a cluster in which kueueweb decides: jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
-        jobs = {kind.resource: (job_sync(self._cluster, kind, self._client),) for kind in kinds}
+        pods_of_sets = SetPodSync(self._cluster)
+        jobs = {kind.resource: (job_sync(self._cluster, kind, self._client, pods_of_sets),) for kind in kinds}
         self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]
         lost = (self._lost_pods,) if self._lost_pods is not None else ()
-        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), SetPodSync(self._cluster), *lost)}
+        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), pods_of_sets, *lost)}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
         workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
@@ -375,9 +376,9 @@ def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
     return (frozenset(served) - _KUEUE - devices) | newest(served) | chosen
 
 
-def job_sync(cluster: Cluster, kind: JobKind, client: ClusterClient) -> JobSync:
+def job_sync(cluster: Cluster, kind: JobKind, client: ClusterClient, pods: SetPodSync | None = None) -> JobSync:
     if isinstance(kind, ServingKind) and kind.groups_pods:
-        return SetSync(cluster, kind, client)
+        return SetSync(cluster, kind, client, pods)
     suspends = kind.has_workload and kind.stopping is Stopping.SUSPEND
     return SuspendableJobSync(cluster, kind, client) if suspends else JobSync(cluster, kind, client)
 

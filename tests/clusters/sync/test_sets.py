@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Cluster, Namespace
-from clusters.client import JsonObject, WatchEvent
+from clusters.client import PODS, JsonObject, Kind, Listing, WatchEvent
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.scenario import NOW
+from clusters.sync.sets import SetPodSync, SetSync
 from clusters.sync.watcher import job_sync
 from queues.models import Workload
 from tests.clusters.test_pods_that_wait import stateful_set, webhooked
@@ -34,6 +35,40 @@ def test_only_its_own_pods_are_marked_where_this_scheduler_decides(mode: str, gr
     assert bool(groups["db-0"]) == bool(group)
     assert groups["forged"] == ""
     assert not Workload.objects.exists()
+
+
+class _CountingCluster(StoredCluster):
+    """Counts how often pods are listed."""
+
+    lists = 0
+
+    def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
+        self.lists += kind == PODS
+        return super().list(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+
+
+def test_pods_are_listed_only_for_a_set_of_which_the_watcher_has_seen_one() -> None:
+    cluster = Cluster.objects.create(name="west")
+    made = webhooked(stateful_set(0))
+    made["metadata"] |= {"uid": _UID, "resourceVersion": "1"}
+    pod = pod_of(made, "db-0", _UID)
+    store = ObjectStore([made, pod])
+    client, pods = _CountingCluster(store), SetPodSync(cluster)
+    sync = job_sync(cluster, JOB_KINDS["StatefulSet"], client, pods)
+    assert isinstance(sync, SetSync)
+    now = START.timestamp()
+    pods.apply([Listing((), "1")], now)
+    sync.apply([WatchEvent("MODIFIED", made)], now)
+    sync.tick(now)
+    assert client.lists == 0
+    pods.apply([WatchEvent("ADDED", pod)], now)
+    sync.tick(now)
+    sync.tick(now)
+    assert client.lists == 1
+    assert group_name_of(store.list("Pod")[0]).startswith("statefulset-db-")
+    pods.apply([WatchEvent("DELETED", pod)], now)
+    sync.apply([WatchEvent("MODIFIED", made)], now)
+    assert client.lists == 1
 
 
 def test_one_that_waits_is_held_when_it_wants_no_pods_any_more() -> None:
