@@ -199,7 +199,7 @@ def look_at(
     The workloads of a job that runs as a part of another one are those of that one.
     """
     shown = shown_job(kind, job, row, workloads)
-    before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
+    before = {each.name: shown_workload(each, shown) for each in workloads if not is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
     live = LiveJob(kind, namespace_of(shown), name_of(shown), context, store)
     live.submitted_here, live.place = row is not None and not row.found_in_cluster, place
@@ -232,7 +232,7 @@ def look_at_set(
     if kind.workload_count(shown) > MAX_REPLICAS:
         count = kind.workload_count(shown)
         return Changes(failure=f"{kind.size_path}: Invalid value {count}: must be at most {MAX_REPLICAS}")
-    before = {each.name: shown_workload(each, shown) for each in workloads if not _is_removed(each, row)}
+    before = {each.name: shown_workload(each, shown) for each in workloads if not is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
     failure = ""
     try:
@@ -306,7 +306,7 @@ def values_of(value: Any, key: str) -> Iterator[Any]:
             yield from values_of(item, key)
 
 
-def _is_removed(workload: Workload, row: Job | None) -> bool:
+def is_removed(workload: Workload, row: Job | None) -> bool:
     """Whether a pass has removed the workload, which was stopped since: its job gets another one of that name."""
     kept = row is not None and row.deletion_requested_at is not None
     return not kept and workload.deletion_requested_at is not None and workload.status == WorkloadStatus.FINISHED

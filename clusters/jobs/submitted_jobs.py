@@ -23,7 +23,7 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
-from clusters.jobs.live_job import Changes, changes_of, look_at_set, shown_workload
+from clusters.jobs.live_job import Changes, changes_of, is_removed, look_at_set, shown_workload
 from clusters.jobs.registry import JOB_KINDS
 from queues.manifests import kueue_keys as keys
 from queues.models import Workload
@@ -121,7 +121,7 @@ def _shown(kind: JobKind, job: SubmittedJob, context: JobContext) -> JsonObject:
 
 
 def _look_at(kind: JobKind, job: JsonObject, workloads: Sequence[Workload], context: JobContext) -> Changes:
-    before = {each.name: shown_workload(each, job) for each in workloads}
+    before = {each.name: shown_workload(each, job) for each in workloads if not is_removed(each, None)}
     store = ObjectStore([job, *before.values()])
     failure = ""
     try:
@@ -141,7 +141,7 @@ def _result(changes: Changes, workloads: Sequence[Workload]) -> PassResult:
         if each.name in changes.changed
         else {pod_set.name: pod_set.count for pod_set in each.pod_sets.all()}
         for each in workloads
-        if each.name not in changes.removed and each.name not in finished
+        if each.name not in changes.removed and each.name not in finished and not is_removed(each, None)
     }
     created = {
         name_of(made): {key: value for key, value in annotations_of(made).items() if key in _DISTINGUISHING and value}

@@ -29,7 +29,7 @@ from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, job_paths, remove_workloads
-from queues.services.job_passes import match_workloads
+from queues.services.job_passes import Matched, match_workloads
 from queues.services.pod_groups.group_rows import store_groups
 from queues.services.pod_groups.life import withdraw_members
 from queues.services.pod_groups.plans import GroupPod, plan_groups
@@ -375,6 +375,7 @@ def _replace(
     if matched.failure:
         plan.submitted.report.error(plan.submitted.at("spec"), None, matched.failure, "Correct the job.")
     _refuse_frozen(plan, row, kept, matched.surplus)
+    _refuse_stopping(cluster, plan, there, matched, actor, now)
     if plan.submitted.report.errors:
         return []
     for workload, spec in kept:
@@ -393,6 +394,22 @@ def _replace(
     row.save(update_fields=[*_columns(plan.job), "generation", "updated_at"])
     _tell_cluster(cluster, row)
     return matched.missing
+
+
+def _refuse_stopping(
+    cluster: Cluster, plan: _Plan, there: Sequence[Workload], matched: Matched, actor: str, now: datetime
+) -> None:
+    """Refuse a set that wants a group again whose workload is still being stopped. Frees the names of those that have
+    stopped."""
+    if plan.submitted.spec.workloads_per is not WorkloadsPer.GROUP:
+        return
+    wanted = {spec.name for spec in matched.missing}
+    stopping = [each for each, _ in matched.kept if each.deletion_requested_at is not None]
+    earlier = [each for each in there if each.name in wanted]
+    stopping += [each for each in earlier if not delete_workloads(cluster, [_key(each)], actor=actor, now=now)]
+    for workload in stopping:
+        path, rule = plan.submitted.at(plan.submitted.spec.size_path), f"workload {workload.name} is being stopped"
+        plan.submitted.report.error(path, None, rule, "Wait until its pods have stopped.", MistakeReason.IN_USE)
 
 
 def _key(workload: Workload) -> tuple[str, str]:

@@ -91,6 +91,20 @@ def test_a_leader_worker_set_cancels_groups_with_quota_and_keeps_the_size_of_oth
     assert counts() == [3, 3]
 
 
+def test_a_group_that_is_being_stopped_is_wanted_again_once_it_has_stopped(apply: Apply) -> None:
+    apply(text_of(leader_worker_set(2)))
+    hold_quota()
+    apply(text_of(leader_worker_set(1)))
+    with pytest.raises(ManifestErrors) as caught:
+        apply(text_of(leader_worker_set(2)))
+    assert refusals(caught) == [("spec.replicas", MistakeReason.IN_USE)]
+    old = Workload.objects.get(active=False)
+    Workload.objects.filter(pk=old.pk).update(quota_reserved_at=None, admitted_at=None, status="Finished")
+    apply(text_of(leader_worker_set(2)))
+    assert (indexes(), Workload.objects.filter(active=True).count()) == (["0", "1"], 2)
+    assert not Workload.objects.filter(pk=old.pk).exists()
+
+
 def test_a_set_may_go_to_another_queue_while_it_waits(apply: Apply) -> None:
     for made in (stateful_set(1), leader_worker_set(1)):
         apply(text_of(made))
