@@ -137,6 +137,11 @@ lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and
 audit: $(VENV)/.dev ## compare the locks with known vulnerabilities, and write a bill of materials (needs the network)
 	@scripts/audit
 
+.PHONY: images
+images: ## build and push the image for amd64 and arm64 (IMAGE=registry/kueueweb:1.0; Docker with buildx, and QEMU for the other one)
+	@test -n "$(IMAGE)" || { echo "IMAGE: Required value: the name and tag to push, such as registry.example.org/kueueweb:1.0"; exit 2; }
+	docker buildx build --platform linux/amd64,linux/arm64 --tag $(IMAGE) --push .
+
 .PHONY: pin-images
 pin-images: $(BIN)/python ## write the digests of the images we start from; IMAGE=name:tag: that of our own, once it is pushed
 	@$(BIN)/python scripts/pin_images.py $(IMAGE)

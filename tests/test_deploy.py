@@ -237,6 +237,15 @@ def test_images_have_digests() -> None:
     assert (own["name"], own["digest"]) == ("kueueweb", "sha256:not-written-yet")
 
 
+def test_one_command_builds_the_image_for_both_platforms() -> None:
+    make = ["make", "--no-print-directory", "images"]
+    done = subprocess.run([*make, "--dry-run", "IMAGE=r/k:1"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "--platform linux/amd64,linux/arm64 --tag r/k:1 --push ." in done.stdout
+    unnamed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert unnamed.returncode == 2
+    assert unnamed.stdout.startswith("IMAGE: Required value")
+
+
 def test_digests_are_written_where_images_are_named() -> None:
     def digest(image: str) -> str:
         return f"sha256:{hashlib.sha256(image.encode()).hexdigest()}"
