@@ -29,6 +29,20 @@ def writing_client_for(cluster: Cluster) -> ClusterClient:
     return _client(cluster, read_only=False)
 
 
+def watching_client_for(cluster: Cluster, server: str = "") -> ClusterClient:
+    """The client of the cluster's watcher, or of the API server at that URL in place of the cluster's own.
+
+    It may write in every mode: the watcher follows the mode while it runs, and writes only where kueueweb decides.
+    Raises ClusterUnreachable.
+    """
+    return connect(server) if server else writing_client_for(cluster)
+
+
+def logs_client_for(cluster: Cluster) -> ClusterClient:
+    """The client of the web processes, which read the logs of pods and write nothing. Raises ClusterUnreachable."""
+    return client_for(cluster, read_only=True)
+
+
 def _client(cluster: Cluster, *, read_only: bool) -> ClusterClient:
     settled = float(settings.KUBERNETES_REQUESTS_PER_SECOND), float(settings.KUBERNETES_REQUEST_BURST)
     rate, burst = request_rate(cluster.configuration, *settled)

@@ -10,7 +10,7 @@ import orjson
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.connection import client_for
+from clusters.connection import logs_client_for
 
 MAX_BYTES: Final = 8 * 2**20
 """The limit of one answer that does not follow the log."""
@@ -41,7 +41,7 @@ class LogQuery:
 
 def read_log(cluster: Cluster, query: LogQuery) -> bytes:
     """The log so far. Raises ClusterError."""
-    pieces = client_for(cluster).pod_log(
+    pieces = logs_client_for(cluster).pod_log(
         query.namespace,
         query.pod,
         container=query.container,
@@ -59,7 +59,7 @@ def follow_log(query: LogQuery, opened: Callable[[Callable[[], None]], None]) ->
     Raises ClusterError. It holds no database connection while it waits.
     """
     try:
-        client = client_for(Cluster.objects.get(name=query.cluster))
+        client = logs_client_for(Cluster.objects.get(name=query.cluster))
     finally:
         connection.close()
     yield from client.pod_log(

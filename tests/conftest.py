@@ -25,6 +25,12 @@ def quick_passwords() -> None:
     django_settings.PASSWORD_HASHERS = ["tests.quick_passwords.QuickHasher"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_requests() -> None:
+    """The clients of the processes, by which most tests work, wait for no other request to a simulated cluster."""
+    django_settings.KUBERNETES_REQUESTS_PER_SECOND = django_settings.KUBERNETES_REQUEST_BURST = 10_000.0
+
+
 @pytest.fixture(scope="session")
 def live_services() -> None:
     """PostgreSQL and Valkey run. Tests that use the database get them without asking."""

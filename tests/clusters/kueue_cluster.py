@@ -9,6 +9,7 @@ import orjson
 
 from accounts.models import ClusterMode
 from clusters.client import JsonObject, TokenBucket, connect
+from clusters.connection import watching_client_for
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.sync.watcher import Watcher
 from scheduler.leader.observer import Observer
@@ -36,7 +37,7 @@ class KueueCluster:
         self.cluster = make_cluster(server_url=server.url, mode=mode)
         server.guard.closed = True
         self.client = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
-        self.watcher = Watcher(self.cluster, self.client, clock=self.now)
+        self.watcher = Watcher(self.cluster, watching_client_for(self.cluster), clock=self.now)
         self.observer = Observer(self.cluster, "test", clock=self.now)
 
     def now(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from clusters.client import JsonObject, TokenBucket, connect
+from clusters.connection import watching_client_for
 from clusters.push.kueue_objects import serving
 from clusters.push.sweep import PushReport, push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS
@@ -36,8 +37,7 @@ class ServedCluster:
                 self.send("POST", _CRDS, crd_of(resource))
         self.cluster = make_cluster(name, server_url=server.url, serves_kueue_objects=True)
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
-        reader = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
-        self.watcher = Watcher(self.cluster, reader, clock=self.now)
+        self.watcher = Watcher(self.cluster, watching_client_for(self.cluster), clock=self.now)
         self.engine = Engine(self.cluster, "test", clock=self.now, steady=self.now, send=send_and_wait)
         serving.forget()
 
@@ -51,7 +51,7 @@ class ServedCluster:
         self.watcher.resync()
 
     def push(self) -> PushReport:
-        return push_pending(self.cluster, self.client, self.now)
+        return push_pending(self.cluster, clock=self.now)
 
     def turn(self) -> None:
         """Everybody does their part once."""

@@ -9,6 +9,7 @@ import orjson
 
 from accounts.models import Cluster
 from clusters.client import PODS, JsonObject, Kind, TokenBucket, connect
+from clusters.connection import watching_client_for
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
@@ -33,7 +34,10 @@ QUOTAS = {
 
 
 class System:
-    """A database, an engine, a pusher and a watcher around one simulated cluster."""
+    """A database, an engine, a pusher and a watcher around one simulated cluster.
+
+    Its watcher and its push have the clients of the processes; `client` is for tests, who may do everything.
+    """
 
     def __init__(self, server: ServerThread) -> None:
         self._url = server.url
@@ -43,7 +47,7 @@ class System:
         make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
         make_cluster_queue(self.cluster, quotas=QUOTAS)
         self.client = connect(server.url, TokenBucket(10_000, 10_000))
-        self.watcher = Watcher(self.cluster, self.client, clock=self.now, steady=self.now)
+        self.watcher = Watcher(self.cluster, watching_client_for(self.cluster), clock=self.now, steady=self.now)
         self.engine = Engine(self.cluster, "test", clock=self.now)
         self.watcher.resync()
 
@@ -77,7 +81,7 @@ class System:
         apply_manifests(self.cluster, text.encode() if isinstance(text, str) else text, user=None)
 
     def push(self) -> PushReport:
-        return push_pending(self.cluster, self.client, self.now)
+        return push_pending(self.cluster, clock=self.now)
 
     def turn(self, seconds: float = 3.0) -> None:
         """Everybody does their part once, then time passes."""

@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, connect
-from clusters.connection import writing_client_for
+from clusters.client import ClusterError
+from clusters.connection import watching_client_for
 from clusters.sync.watcher import Watcher
 from foundation.garbage_collection import calm_the_collector
 from foundation.migrated import wait_until_migrated
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")
         try:
-            client = _client(cluster, options["server"])
+            client = watching_client_for(cluster, options["server"] or "")
             watcher = Watcher(cluster, client, options["relist_seconds"])
             if options["once"]:
                 watcher.resync()
@@ -49,8 +49,3 @@ class Command(BaseCommand):
         self.stdout.flush()
         calm_the_collector()
         watcher.run(stopped)
-
-
-def _client(cluster: Cluster, server: str | None) -> ClusterClient:
-    """A client that may write in every mode: the watcher, which follows the mode, does not write in others."""
-    return connect(server) if server else writing_client_for(cluster)

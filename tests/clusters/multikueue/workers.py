@@ -108,10 +108,10 @@ spec:
         self.cluster.refresh_from_db()
 
     def push(self) -> None:
-        push_pending(self.cluster, self.client, self.now)
+        push_pending(self.cluster, clock=self.now)
 
     def follow(self) -> None:
-        follow_multikueue(self.cluster, self.client, self.now, self.known)
+        follow_multikueue(self.cluster, clock=self.now, workers=self.known)
 
     def turn(self, turns: int = 1, seconds: float = 2.0) -> None:
         for _ in range(turns):
