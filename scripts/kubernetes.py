@@ -70,6 +70,19 @@ OPERATORS = (
         {"ray-operator": "."},
         ("config/crd/bases/*.yaml",),
     ),
+    Source(
+        "github.com/kubeflow/trainer/v2",
+        "v2.3.0",
+        {"trainer": "./cmd/trainer-controller-manager"},
+        ("manifests/base/crds/trainer*.yaml", "manifests/base/webhook/manifests.yaml"),
+    ),
+    Source(
+        "github.com/kubeflow/training-operator",
+        "v1.9.4",
+        {"training-operator": "./cmd/training-operator.v1"},
+        # MPIJob has an operator of its own, whose definition is newer.
+        ("manifests/base/crds/kubeflow.org_[!m]*.yaml", "manifests/base/webhook/manifests.yaml"),
+    ),
 )
 
 

@@ -21,7 +21,7 @@ from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.operators import Operators, install_definitions
 from tests.kubernetes.system import System
 
-_LONG: Final = 3600
+LONG: Final = 3600
 """Seconds that pods run, unless the test ends them."""
 _PATIENCE: Final = 240.0
 HIGH: Final[JsonObject] = {
@@ -40,7 +40,7 @@ def operators(system: System) -> Iterator[Operators]:
     """Every operator is installed, and none meets a refusal."""
     install_definitions(system.admin)
     if system.admin.get(RUNTIMES, "", "torch") is None:
-        system.admin.create(RUNTIMES, with_values(RUNTIME, {RUN_SECONDS: str(_LONG)}))
+        system.admin.create(RUNTIMES, with_values(RUNTIME, {RUN_SECONDS: str(LONG)}))
     with Operators(system.admin) as running:
         yield running
         for rules in JOB_KINDS.values():
@@ -58,9 +58,14 @@ def name_of(kind: str) -> str:
     return "nightly" if kind == "CronJob" else kind.lower()
 
 
+def long_jobs_of(kind: str) -> list[JsonObject]:
+    """The manifests of a job whose pods run until the test ends them."""
+    return jobs_of(kind, name_of(kind), run_seconds=LONG, cpu="250m")
+
+
 def make(plane: ControlPlane, kind: str) -> None:
     """As a user does."""
-    manifests = jobs_of(kind, name_of(kind), run_seconds=_LONG, cpu="250m")
+    manifests = long_jobs_of(kind)
     if kind == "CronJob":
         manifests[0]["spec"]["suspend"] = True  # until somebody makes a Job of it
     plane.kubectl("create", "-f", "-", manifests=manifests)
@@ -70,7 +75,7 @@ def make(plane: ControlPlane, kind: str) -> None:
 
 def replacements() -> list[JsonObject]:
     """Other pods for the pod group, whose stopped pods keep their names until then, as under Kueue."""
-    pods = jobs_of(POD_GROUP, name_of(POD_GROUP), run_seconds=_LONG, cpu="250m")
+    pods = jobs_of(POD_GROUP, name_of(POD_GROUP), run_seconds=LONG, cpu="250m")
     for pod in pods:
         pod["metadata"]["name"] += "-again"
     return pods
@@ -122,20 +127,21 @@ def wait_until_all_run(system: System, wanted: dict[str, int]) -> None:
         raise AssertionError(f"running, where another number should: {lacking}") from late
 
 
-def end(system: System, job: str = "") -> None:
+def end(system: System, job: str = "", *, phase: str = "Succeeded") -> None:
     """Every pod that runs, of one job or of all, comes to its end; those of kinds that serve don't."""
+    terminated = {"exitCode": int(phase == "Failed"), "reason": "Error" if phase == "Failed" else "Completed"}
     for pod in system.pods(job):
         if pod["status"]["phase"] == "Running" and pod["spec"]["restartPolicy"] != "Always":
-            ended = {"ready": False, "state": {"running": None, "terminated": {"exitCode": 0, "reason": "Completed"}}}
+            ended = {"ready": False, "state": {"running": None, "terminated": terminated}}
             containers = [{**container, **ended} for container in pod["status"]["containerStatuses"]]
-            status = {"phase": "Succeeded", "containerStatuses": containers}
+            status = {"phase": phase, "containerStatuses": containers}
             system.admin.patch(PODS, "team", pod["metadata"]["name"], {"status": status}, subresource="status")
 
 
 def high_job() -> JsonObject:
     """All devices, and all the quota of cpu."""
     four = {"parallelism": 4, "completions": 4, "requests": {"cpu": "2250m"}}
-    job = gpu_job("high", mib=32_768, cores=100, run_seconds=_LONG, **four)
+    job = gpu_job("high", mib=32_768, cores=100, run_seconds=LONG, **four)
     job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
     return job
 
@@ -167,7 +173,7 @@ def end_the_higher_one(system: System) -> None:
 
 def end_all(system: System, plane: ControlPlane, wanted: Mapping[str, int]) -> None:
     """Have all pods end, and delete the jobs of kinds that serve, whose pods run until then: all workloads finish."""
-    serving = {kind for kind in wanted if kind in JOB_KINDS and _serves(kind)}
+    serving = {kind for kind in wanted if kind in JOB_KINDS and serves(kind)}
     ending = wanted.keys() - serving
     end(system)
     system.until("what ends has ended", lambda: {statuses()[kind] for kind in ending} == {"Finished"}, _PATIENCE)
@@ -178,7 +184,8 @@ def end_all(system: System, plane: ControlPlane, wanted: Mapping[str, int]) -> N
     system.until("what served has ended", lambda: set(statuses().values()) == {"Finished"}, _PATIENCE)
 
 
-def _serves(kind: str) -> bool:
+def serves(kind: str) -> bool:
+    """Whether the pods of a kind run until its job is deleted."""
     return JOB_KINDS[kind].serves or JOB_KINDS[kind].stopping is Stopping.DELETE_PODS
 
 

@@ -117,7 +117,7 @@ def _releases(suite: str) -> Sequence[Release]:
     """The operators beside which a suite runs in each of its clusters."""
     if not suite.endswith(_WITH_OPERATORS):
         return ()
-    return [each for each in RELEASES if not (each.has_own_port and suite.startswith(_MULTIKUEUE_SUITES))]
+    return [each for each in RELEASES if not (each.is_alone and suite.startswith(_MULTIKUEUE_SUITES))]
 
 
 def _labels(suite: str) -> str:
