@@ -643,6 +643,7 @@ class World:
         it had never seen them. What it has computed for good, such as results of device selectors, stays known."""
         self._state.journal.close(undo=True)
         self._state.multifactor.forget()
+        self._state.user_usage.forget()
         self._state.entitlements.rebuilt()
 
     def commit(self, savepoint: Savepoint) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from scheduling.model.quantity import NANOS, parse_quantity
+from scheduling.model.user_limit import UserLimit
 from scheduling.policies.headroom import (
     Path,
     QueueLevel,
-    UserLimit,
     group_of,
     queue_headroom,
     user_headroom,

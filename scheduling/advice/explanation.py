@@ -67,6 +67,8 @@ class Rule(StrEnum):
     DEVICES = "Devices"
     NODES = "Nodes"
     NAMESPACE_QUOTA = "NamespaceQuota"
+    USER_LIMIT = "UserLimit"
+    """With it, its user would hold more than its ClusterQueue, or a cohort above, allows one user."""
     QUEUE_ORDER = "QueueOrder"
 
 
@@ -80,9 +82,11 @@ _RULES = {
     RefusalKind.NODES: Rule.NODES,
     RefusalKind.NAMESPACE_QUOTA: Rule.NAMESPACE_QUOTA,
     RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
+    RefusalKind.USER_LIMIT: Rule.USER_LIMIT,
 }
 _REMEDIES = {
     Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, its ResourceQuota is raised, or it requests less.",
+    Rule.USER_LIMIT: "It starts when other workloads of its user end, or the limit is raised.",
     Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
     Rule.DEVICES: "It starts when enough devices become free, or when it requests less.",
     Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",
@@ -97,6 +101,7 @@ _REMEDIES = {
     Rule.QUEUE_ORDER: "It starts when the workloads ahead of it are admitted.",
 }
 _OF_NODES = frozenset({Rule.DEVICES, Rule.NODES})
+_BEYOND_USER_LIMIT = "It can never start unless it requests less, or the limit of its user is raised."
 _BEYOND_EMPTY_NODES = "It can never start on the present nodes, even if they were empty, unless it requests less."
 _NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATCH, Rule.TOPOLOGY_FLAVOR})
 
@@ -353,6 +358,9 @@ class _Search:
         }
         victims = tuple(_victim(target) for target in self._entry.targets)
         remedy = ""
+        if rule is Rule.USER_LIMIT and reason is PendingReason.EXCEEDS_MAX_QUOTA:
+            never = True
+            remedy = _BEYOND_USER_LIMIT
         if not victims and not never and rule in _OF_NODES and self._exceeds_empty_nodes(flavors):
             never = True
             remedy = _BEYOND_EMPTY_NODES

@@ -55,6 +55,8 @@ class RefusalKind(IntEnum):
     """A pod set needs exactly one flavor with a topology, and got none or several."""
     NODES = 8
     """No node takes pods that ask for no devices."""
+    USER_LIMIT = 9
+    """The workload's user would hold more than a limit by user allows; the text gives the limit."""
 
 
 class Refusal(NamedTuple):
@@ -77,6 +79,7 @@ class Refusal(NamedTuple):
 SEVERITY = {
     PendingReason.NO_MATCHING_FLAVOR: 5,
     PendingReason.EXCEEDS_MAX_QUOTA: 4,
+    PendingReason.WAITING_FOR_USER_LIMIT: 3,
     PendingReason.WAITING_FOR_QUOTA: 3,
     PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
     PendingReason.WAITING_FOR_DEVICES: 1,
@@ -154,6 +157,11 @@ class Assignment:
         """Whether pods are placed in a second pass. If some are, all are, because a gang is placed whole."""
         self.checks: tuple[AdmissionCheckState, ...] = ()
         """The admission checks of a workload in its second pass."""
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Let it not fit for one reason that concerns the whole workload, whichever flavors it gets."""
+        self.mode = Mode.NO_FIT
+        self.refusals = [[refusal]]
 
     @property
     def tried(self) -> list[dict[str, int]]:

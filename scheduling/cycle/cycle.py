@@ -21,6 +21,7 @@ from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.nomination import Entry, Nominator, RequeueReason, Status
 from scheduling.cycle.siblings import Siblings
+from scheduling.cycle.user_limits import refuse_user
 from scheduling.lifecycle.conditions import blocked_on_gates, topology_delayed
 from scheduling.model.decisions import Admit, CycleResult, Evict, Outcome, Preempt, SecondPassFailed
 from scheduling.model.vocabulary import DecisionKind, EvictionReason, PendingReason, ReclaimWithinCohortPolicy
@@ -56,6 +57,8 @@ class Cycle:
         """Claimed workloads whose usage is removed at present."""
         self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
         self._lowered: list[tuple[Cell, int]] = []
+        self._used: list[tuple[Entry, CellAmounts]] = []
+        """Entries that wait for others to stop, with usage that counts for their users until the end of the cycle."""
         self._admissions: list[Admit] = []
         self._preemptions: list[Preempt] = []
         self._migrations: list[Evict] = []
@@ -352,6 +355,8 @@ class Cycle:
 
     def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
         assignment, may_borrow = entry.assignment, entry.info.may_borrow
+        if not entry.is_second_pass and refuse_user(self._state, entry.info, entry.cq, assignment.usage) is not None:
+            return False, False
         for cell, amount in () if entry.is_second_pass else assignment.usage.items():
             if amount > max(0, cell.available() if may_borrow else cell.room(borrowing=False)):
                 return False, False
@@ -362,8 +367,12 @@ class Cycle:
         return True, True
 
     def _use(self, entry: Entry) -> None:
-        """Charge an assignment's usage until the end of the cycle."""
-        self._charge(entry, entry.net_usage())
+        """Charge an assignment's usage, to its user too, until the end of the cycle."""
+        usage = entry.net_usage()
+        self._charge(entry, usage)
+        if entry.cq.user_limits:
+            self._state.user_usage.add(entry.info, entry.cq, usage)
+            self._used.append((entry, usage))
 
     def _charge(self, entry: Entry, usage: CellAmounts) -> None:
         add_usage(usage)
@@ -376,6 +385,8 @@ class Cycle:
     def _take_back(self) -> None:
         for cell, amount in self._lowered:
             cell.usage -= amount
+        for entry, usage in self._used:
+            self._state.user_usage.add(entry.info, entry.cq, usage, -1)
         for usage, topology in reversed(self._taken_back):
             remove_usage(usage)
             for flavor, charge in topology:

@@ -14,6 +14,7 @@ from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.preemption import Preemptor, Target
 from scheduling.cycle.preemption_request import PreemptionRequest
+from scheduling.cycle.user_limits import refuse_user
 from scheduling.lifecycle.elastic import split_domains
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.vocabulary import AdmissionCheckStatus, PendingReason, PreemptionReason
@@ -230,6 +231,10 @@ class Nominator:
         self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
     ) -> Assignment:
         assignment = self._assigner.assign(cq, info, pod_sets, pins)
+        refusal = refuse_user(self._state, info, cq, assignment.usage) if assignment.mode is not Mode.NO_FIT else None
+        if refusal is not None:
+            assignment.refuse(refusal)
+            return assignment
         if info.workload.replaces is not None:
             self._keep_domains(info, cq, assignment)
         self._placement.place(info, cq, assignment)

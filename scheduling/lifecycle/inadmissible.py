@@ -26,6 +26,7 @@ _OF_THE_SCHEDULER = frozenset(
         PendingReason.PENDING_EVALUATION,
         PendingReason.WAITING_FOR_DEVICES,
         PendingReason.WAITING_FOR_NODES,
+        PendingReason.WAITING_FOR_USER_LIMIT,
     }
 )
 _OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated by: ")

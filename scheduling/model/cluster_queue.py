@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from scheduling.model.admission_check import AdmissionCheckRule
 from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, PriorityWeights, ResourceGroup
 from scheduling.model.selectors import LabelSelector
+from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import (
     AdmissionMode,
     BorrowWithinCohortPolicy,
@@ -64,7 +65,7 @@ class ClusterQueue:
     Our own, and off by default: `preempt_for_devices` preempts when quota is free and only devices are full;
     `priority_weights` order pending workloads by a multifactor priority, of which `queue_priority` is a factor;
     `queue_priority` also orders the queues of a cohort with a sharing policy. `never_reclaimed`: no other queue
-    preempts its workloads.
+    preempts its workloads. `user_limits` limit what each user holds.
     """
 
     name: str
@@ -84,6 +85,7 @@ class ClusterQueue:
     priority_weights: PriorityWeights | None = None
     queue_priority: int = 0
     never_reclaimed: bool = False
+    user_limits: tuple[UserLimit, ...] = ()
     terminating: bool = False
     concurrent_admission: ConcurrentAdmission | None = None
 

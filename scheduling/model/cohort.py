@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import SharingPolicy, Unscaled
 
 
@@ -78,7 +79,8 @@ class Cohort:
     """Kueue's Cohort. ClusterQueues and Cohorts below it share unused quota. Limits apply only if it has a parent.
 
     Our own, and off by default: `priority_weights` order pending workloads in the queues below, `sharing_policy`
-    divides the cohort's quota among the queues below by another rule than Kueue's."""
+    divides the cohort's quota among the queues below by another rule than Kueue's, `user_limits` limit what each user
+    holds in the queues below."""
 
     name: str
     parent_name: str = ""
@@ -87,3 +89,4 @@ class Cohort:
     protection: PreemptionProtection = NO_PROTECTION
     priority_weights: PriorityWeights | None = None
     sharing_policy: SharingPolicy | None = None
+    user_limits: tuple[UserLimit, ...] = ()

@@ -109,6 +109,8 @@ class PendingReason(StrEnum):
     """Beyond Kueue: no node has the devices that its pods request."""
     WAITING_FOR_NODES = "WaitingForNodes"
     """Beyond Kueue: its pods request no devices, and no node has room for them."""
+    WAITING_FOR_USER_LIMIT = "WaitingForUserLimit"
+    """Beyond Kueue: with it, its user would hold more than the queue, or a cohort above, allows one user."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
     """Quota is free, but no domain of the topology has room."""
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"

@@ -74,9 +74,9 @@ class Workload:
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
     workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`:
     the workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its
-    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority. `parent`:
-    the key of the workload of which it is a variant (concurrent admission), whose gate for preemption was opened at
-    `gate_opened_at`.
+    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority.
+    `submitted_by` is the user in whose limits it counts; empty where the user is not known. `parent`: the key of the
+    workload of which it is a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`.
     """
 
     namespace: str
@@ -104,6 +104,7 @@ class Workload:
     placement: Placement | None = None
     single_pod: bool = False
     nice: int = 0
+    submitted_by: str = ""
     parent: str = ""
     gate_opened_at: float | None = None
 

@@ -10,29 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-ANYONE: Final = "*"
-"""The name of a limit for each user, or of one for all groups together, without an entry of their own."""
+from scheduling.model.user_limit import ANYONE, UserLimit
 
 Amounts = Mapping[str, float]
 """Resource -> amount, in any unit that all amounts share."""
 
 
 @dataclass(frozen=True, slots=True)
-class UserLimit:
-    """A limit of some users and groups on a queue; `applications` 0: any number."""
-
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    applications: int = 0
-    resources: Amounts = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Holding:
-    """The resources that a user or a group holds below a queue, and how many of its applications run there."""
+    """The resources that a user or a group holds below a queue, and how many of its workloads hold them."""
 
     resources: Amounts = field(default_factory=dict)
-    applications: int = 0
+    workloads: int = 0
 
 
 NOTHING: Final = Holding()
@@ -52,6 +41,18 @@ class QueueLevel:
     limits: tuple[UserLimit, ...] = ()
     users: Mapping[str, Holding] = field(default_factory=dict)
     groups: Mapping[str, Holding] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A limit of a queue that a request exceeds: the amounts of the resource, or, for resource "", numbers of
+    workloads."""
+
+    level: str
+    resource: str
+    limit: float
+    held: float
+    wanted: float
 
 
 Path = Sequence[QueueLevel]
@@ -76,12 +77,26 @@ def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str
 
 
 def user_may_start(path: Path, user: str, group: str) -> bool:
-    """Return whether the limits of the user and of the group allow one more application."""
+    """Return whether the limits of the user and of the group allow one more workload."""
     return not any(
-        limit.applications and holding.applications >= limit.applications
+        limit.workloads and holding.workloads >= limit.workloads
         for level in path
         for limit, holding in _limits_at(level, user, group)
     )
+
+
+def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> Excess | None:
+    """Return the first limit, from the leaf up, that the user or the group would exceed with one more workload of this
+    request; None: no limit is exceeded."""
+    for level in path:
+        for limit, holding in _limits_at(level, user, group):
+            if limit.workloads and holding.workloads >= limit.workloads:
+                return Excess(level.name, "", limit.workloads, holding.workloads, 1)
+            for resource, most in limit.resources.items():
+                held, wanted = holding.resources.get(resource, 0), request.get(resource, 0)
+                if wanted > 0 and held + wanted > most:
+                    return Excess(level.name, resource, most, held, wanted)
+    return None
 
 
 def group_of(path: Path, groups: Sequence[str]) -> str:

@@ -74,6 +74,8 @@ class WorkloadTracker:
         known = before.workload
         if workload.admission != before.admission or workload.reclaimable_pods != known.reclaimable_pods:
             return False
+        if workload.submitted_by != known.submitted_by:
+            return False
         if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
             return False
         if _replicas(workload.placement) != _replicas(before.placement):
@@ -119,8 +121,7 @@ class WorkloadTracker:
         state.dequeue(before)
         state.forget(before)
         state.insert(info)
-        info.cluster_queue = cq.name
-        info.order = state.multifactor.order_of(info, cq)
+        state.take_into(info, cq)
         cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
         if (
             verdict is not None

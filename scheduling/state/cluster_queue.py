@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection, PriorityWeights
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import FlavorResource
+from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import (
     AdmissionMode,
     ClusterQueueReason,
@@ -52,6 +54,14 @@ class GroupState:
         self.last = len(flavors) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class LimitedNode:
+    """A ClusterQueue or Cohort with limits by user. `name`: "ClusterQueue q" or "Cohort c"."""
+
+    name: str
+    limits: tuple[UserLimit, ...]
+
+
 class ClusterQueueState:
     """The running state of one ClusterQueue. `generation` grows with each workload that leaves or arrives and with each
     change of quota in its tree."""
@@ -74,6 +84,7 @@ class ClusterQueueState:
         "spec",
         "strict",
         "topology_only",
+        "user_limits",
         "weights",
         "workloads",
     )
@@ -97,6 +108,8 @@ class ClusterQueueState:
         self.topology_only = False
         self.can_preempt = False
         self.protections: tuple[PreemptionProtection, ...] = ()
+        self.user_limits: tuple[LimitedNode, ...] = ()
+        """Itself and the cohorts above that limit users, from itself up."""
         self.weights: PriorityWeights | None = None
         """The weights of the multifactor priority that orders its pending workloads; None: their class orders them."""
         self.ordered_across = False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection, PriorityWeights
 from scheduling.model.vocabulary import ClusterQueueReason, StopPolicy
-from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.cluster_queue import ClusterQueueState, LimitedNode
 from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 from scheduling.state.state import State
 
@@ -69,7 +69,9 @@ class Hierarchy:
             state.members.setdefault(id(cq.node.root), []).append(cq)
             cq.protections = self._protections(cq)
             cq.weights, cq.ordered_across = self._weights(cq)
+            self._limit_users(cq)
         state.multifactor.forget()
+        state.user_usage.forget()
         state.entitlements.rebuilt()
         self._touch_changed_trees()
 
@@ -98,6 +100,17 @@ class Hierarchy:
         specs = [cq.spec.protection]
         specs += [self._state.cohorts[n.name].protection for n in cq.node.ancestors() if n.name in self._state.cohorts]
         return tuple(p for p in specs if p.minimum_run_seconds > 0 or p.cool_down_seconds > 0)
+
+    def _limit_users(self, cq: ClusterQueueState) -> None:
+        """Find the limits by user. When the first one appears or the last one goes, read the waiting workloads again:
+        only where users are limited do those of different users differ."""
+        stated = [(f"ClusterQueue {cq.name}", cq.spec.user_limits)]
+        above = (self._state.cohorts.get(node.name) for node in cq.node.ancestors())
+        stated += [(f"Cohort {cohort.name}", cohort.user_limits) for cohort in above if cohort is not None]
+        before, cq.user_limits = cq.user_limits, tuple(LimitedNode(name, limits) for name, limits in stated if limits)
+        if bool(before) != bool(cq.user_limits):
+            for info in cq.queue.in_order():
+                self._state.outdated.setdefault(info.key, False)
 
     def _weights(self, cq: ClusterQueueState) -> tuple[PriorityWeights | None, bool]:
         """The nearest weights, its own or a cohort's above it, and whether they are the root's."""

@@ -41,6 +41,7 @@ from scheduling.state.pending_queue import Verdict
 from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
+from scheduling.state.user_usage import UserUsage
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_index import Workloads
 from scheduling.state.workload_info import QueueState, SchedulingHash, TopologyCharge, WorkloadInfo
@@ -99,6 +100,7 @@ class State:
         self.history = usage_history(configuration.admission_fair_sharing)
         self.multifactor = MultifactorOrder(self)
         self.entitlements = Entitlements(self)
+        self.user_usage = UserUsage(self.cluster_queues)
         """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.wake_at: dict[str, float] = {}
         """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
@@ -370,12 +372,18 @@ class State:
         local_queue = self.local_queues.get(info.queue_key)
         return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
 
+    def take_into(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        """Note the ClusterQueue of a workload that is about to wait there, its order, and which workloads equal it:
+        where users are limited, only those of its user."""
+        info.cluster_queue = cq.name
+        info.order = self.multifactor.order_of(info, cq)
+        info.limit_user(info.workload.submitted_by if cq.user_limits else None)
+
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""
         self.journal.note_once(cq)
         self.journal.note_once(info)
-        info.cluster_queue = cq.name
-        info.order = self.multifactor.order_of(info, cq)
+        self.take_into(info, cq)
         if not info.backoff_expired(self.now):
             cq.queue.set_inadmissible(info, delayed=True)
         else:
@@ -411,6 +419,7 @@ class State:
         info.cluster_queue = cq.name
         info.queue_state = QueueState.RESERVING
         cq.workloads[info.key] = info
+        self.user_usage.add(info, cq, usage)
         cq.forget_ranking()
         self.simulation.note(cq.name)
         cq.generation += 1
@@ -425,6 +434,7 @@ class State:
         for flavor, charge in topology:
             self.topology_flavors.remove_usage(flavor, charge)
         del cq.workloads[info.key]
+        self.user_usage.add(info, cq, usage, -1)
         cq.forget_ranking()
         self.simulation.note(cq.name)
 
@@ -475,6 +485,7 @@ class State:
         add_usage(usage)
         self._charge_topology(topology)
         cq.workloads[info.key] = info
+        self.user_usage.add(info, cq, usage)
         cq.forget_ranking()
 
     def _charge_topology(self, charges: tuple[TopologyCharge, ...]) -> None:

@@ -32,6 +32,7 @@ _QUEUE: Final = (
     "spec",
     "strict",
     "topology_only",
+    "user_limits",
     "weights",
 )
 

@@ -191,6 +191,7 @@ class WorkloadInfo:
         "key",
         "keys",
         "last_assignment",
+        "limited_user",
         "may_borrow",
         "order",
         "outcome",
@@ -256,6 +257,8 @@ class WorkloadInfo:
         )
         self.has_namespace_device_quota = has_namespace_device_quota
         self._scheduling_hash: SchedulingHash | None = None
+        self.limited_user: str | None = None
+        """Its user, while its ClusterQueue or a cohort above limits users: workloads of other users are not equal."""
         self._exceeded: str | None = None
         self.may_borrow = not workload.never_reclaimed
         """Whether it may use more than the quota of its ClusterQueue. A workload that is never reclaimed may not:
@@ -303,6 +306,12 @@ class WorkloadInfo:
         self.reserved_at = reserved.last_transition_time if reserved is not None else 0.0
         self.admitted = workload.is_true(ConditionType.ADMITTED)
         self.evicted = workload.is_true(ConditionType.EVICTED)
+
+    def limit_user(self, user: str | None) -> None:
+        """Set `limited_user`. The workload must be in no queue, because queues keep equal workloads together."""
+        if user != self.limited_user:
+            self.limited_user = user
+            self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
         """Forget an earlier eviction, because the workload holds quota again: its age counts in queue order."""
@@ -372,7 +381,8 @@ class WorkloadInfo:
             workload = self.workload
             namespace = workload.namespace if self.has_namespace_device_quota else None
             value = (
-                self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets
+                self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets,
+                self.limited_user,
             )  # fmt: skip
             self._scheduling_hash = SchedulingHash(value)
         return self._scheduling_hash
@@ -397,6 +407,7 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
         workload.allowed_flavors,
         workload.never_reclaimed,
         workload.nice,
+        workload.submitted_by,
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.model.user_limit import UserLimit
 from scheduling.policies.headroom import (
+    Excess,
     Holding,
     QueueLevel,
-    UserLimit,
+    first_exceeded,
     group_of,
     queue_headroom,
     user_headroom,
@@ -24,7 +26,7 @@ def test_the_narrowest_queue_of_a_path_decides_for_each_resource() -> None:
 
 
 def test_a_wildcard_is_for_users_without_an_entry_in_that_queue() -> None:
-    limits = (UserLimit(users=("ada",), applications=1), UserLimit(users=("*",), resources={"vcore": 5}))
+    limits = (UserLimit(users=("ada",), workloads=1), UserLimit(users=("*",), resources={"vcore": 5}))
     path = [QueueLevel("leaf", limits=limits, users={"bob": Holding({"vcore": 2})})]
     assert user_headroom(path, "ada") is None
     assert user_headroom(path, "bob") == {"vcore": 3}
@@ -41,11 +43,21 @@ def test_one_group_counts_the_nearest_to_the_leaf() -> None:
     assert user_headroom([root], "ada", ["a", "b"]) == {"vcore": 1}
 
 
-def test_a_user_with_as_many_applications_as_allowed_may_not_start_one_more() -> None:
-    limits = (UserLimit(users=("*",), applications=2),)
-    path = [QueueLevel("leaf", limits=limits, users={"ada": Holding(applications=2), "bob": Holding(applications=1)})]
+def test_a_user_with_as_many_workloads_as_allowed_may_not_start_one_more() -> None:
+    limits = (UserLimit(users=("*",), workloads=2),)
+    path = [QueueLevel("leaf", limits=limits, users={"ada": Holding(workloads=2), "bob": Holding(workloads=1)})]
     assert not user_may_start(path, "ada", "")
     assert user_may_start(path, "bob", "")
+
+
+def test_the_limit_nearest_to_the_leaf_is_named() -> None:
+    leaf = QueueLevel(
+        "leaf", limits=(UserLimit(users=("ada",), resources={"gpu": 4}),), users={"ada": Holding({"gpu": 3})}
+    )
+    root = QueueLevel("root", limits=(UserLimit(users=("*",), workloads=1),), users={"ada": Holding(workloads=1)})
+    assert first_exceeded([leaf, root], "ada", {"gpu": 2}) == Excess("leaf", "gpu", 4, 3, 2)
+    assert first_exceeded([leaf, root], "ada", {"gpu": 1}) == Excess("root", "", 1, 1, 1)
+    assert first_exceeded([leaf, root], "bob", {"gpu": 9}) is None
 
 
 AMOUNTS = st.dictionaries(st.sampled_from(["vcore", "memory", "gpu"]), st.integers(0, 50))
