@@ -21,6 +21,15 @@ WEIGHTS = st.one_of(st.just(Decimal(0)), st.integers(2, 10**13).map(lambda nanos
 AMOUNTS = st.integers(0, 2**62)
 SHARES = st.sampled_from(["100%", "50%", "33.33%", "0.5%"])
 _WEIGHT = st.integers(0, 2**31 - 1)
+_LIMITS = st.fixed_dictionaries({"workloads": st.integers(1, 10**6)}) | st.fixed_dictionaries(
+    {"resources": st.dictionaries(st.sampled_from(["memory", "nvidia.com/gpu"]), _WEIGHT.map(str), min_size=1)}
+)
+USER_LIMITS = st.lists(st.sampled_from(["ada", "bob@example.com", "*"]), unique=True).flatmap(
+    lambda users: st.tuples(*(_LIMITS.map(lambda limit, user=user: {"users": [user], **limit}) for user in users)).map(
+        list
+    )
+)
+"""At most one limit for each user."""
 PRIORITY_WEIGHTS = st.fixed_dictionaries(
     {},
     optional={
@@ -119,6 +128,7 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
         priority_weights=draw(PRIORITY_WEIGHTS),
         queue_priority=draw(st.integers(0, 2**31 - 1)),
         never_reclaimed=draw(st.booleans()),
+        user_limits=draw(USER_LIMITS),
     )
 
 

@@ -18,6 +18,7 @@ import { makeEffects, makeManifest, readManifest } from "./fixtures/manifests.ts
 import { COHORTS } from "./fixtures/names.ts";
 import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
 import { makeNotifications, NOTIFICATION_RULES } from "./fixtures/notifications.ts";
+import { makeUserHoldings } from "./fixtures/queues.ts";
 import { ROLE_BINDINGS, SAVED_VIEWS, USERS } from "./fixtures/users.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
@@ -326,6 +327,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (kind === "cluster-queues" && first !== undefined) {
     const found = fixture.clusterQueues.find((queue) => queue.name === first);
     if (found === undefined) return refuse(response, 404, "NotFound", `There is no ClusterQueue ${first}.`);
+    if (second === "user-limits") return answer(response, { results: makeUserHoldings(found) });
     if (request.method !== "PATCH") return answer(response, found);
     return refuse(response, 400, "ValidationFailed", "The ClusterQueue was not changed.", [
       {

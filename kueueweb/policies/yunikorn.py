@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from scheduling.model.cohort import UserLimit
 from scheduling.model.quantity import NANOS, parse_quantity
-from scheduling.model.user_limit import UserLimit
 from scheduling.policies.headroom import (
     Path,
     QueueLevel,

@@ -22,6 +22,7 @@ from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.multifactor import MultifactorWeights
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
+from queues.kinds.user_limits import LimitsByUser
 from queues.models import ResourceFlavor
 from queues.services.configuration import apply_json
 from scheduling.manifest import LocatedError
@@ -76,6 +77,7 @@ def _(type_: Weight, **options: Any) -> forms.Field:
 @_form_field.register(AdmissionChecks)
 @_form_field.register(NodeQuotas)
 @_form_field.register(MultifactorWeights)
+@_form_field.register(LimitsByUser)
 def _(type_: FieldType, **options: Any) -> forms.Field:
     return JSONField(initial=type_.default, **options)
 

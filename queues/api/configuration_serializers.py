@@ -17,6 +17,7 @@ from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.multifactor import MultifactorWeights
 from queues.kinds.node_quotas import NodeQuotas
 from queues.kinds.quotas import ResourceGroups
+from queues.kinds.user_limits import LimitsByUser
 from scheduling.model.vocabulary import FungibilityPolicy, PlacementScope
 
 Shape = serializers.Serializer[Any]
@@ -82,6 +83,18 @@ class NodeQuotaSerializer(Shape):
     resource = serializers.CharField()
     share = serializers.CharField(help_text="A percentage: `50%`, `33.33%`.")
     headroom = serializers.CharField(required=False, help_text="A Kubernetes quantity; 0 by default.")
+
+
+class UserLimitSerializer(Shape):
+    """The most that each of these users may hold in the queue, or in all queues below the cohort, at the same time."""
+
+    users = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of users; `*` is each user whom no limit of this object names."
+    )
+    workloads = serializers.IntegerField(required=False, min_value=1, help_text="The number of workloads with quota.")
+    resources = serializers.DictField(
+        child=serializers.CharField(), required=False, help_text="Kubernetes quantities by resource, over all flavors."
+    )
 
 
 class PriorityWeightsSerializer(Shape):
@@ -197,6 +210,11 @@ def _(type_: AdmissionChecks, **options: Any) -> serializers.Field[Any, Any, Any
 @_shape.register
 def _(type_: NodeQuotas, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
     return NodeQuotaSerializer(many=True, **options)
+
+
+@_shape.register
+def _(type_: LimitsByUser, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return UserLimitSerializer(many=True, **options)
 
 
 @_shape.register

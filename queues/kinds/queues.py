@@ -6,7 +6,7 @@ from kinds import openapi
 from kinds.declaration import Field, Group, Kind, Place, Reading
 from kinds.field_types import AnnotatedChoice, Boolean, Choice, FieldType, Integer, Structure, Text, Weight
 from kinds.label_selector import LABEL_SELECTOR_SCHEMA, read_label_selector
-from queues.kinds import multifactor, node_quotas, users
+from queues.kinds import multifactor, node_quotas, user_limits, users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
 from queues.models import ClusterQueue, Cohort, LocalQueue
@@ -77,6 +77,14 @@ _PRIORITY_WEIGHTS: Final = Field(
     help="Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm.",
 )
 
+_USER_LIMITS: Final = Field(
+    "user_limits",
+    "",
+    user_limits.LimitsByUser(),
+    annotation=user_limits.ANNOTATION,
+    help="Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn.",
+)
+
 
 def _weight(older: dict[str, Place | None]) -> Field:
     return Field(
@@ -124,6 +132,7 @@ COHORT: Final = Kind(
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
         _PRIORITY_WEIGHTS,
+        _USER_LIMITS,
         Field(
             "sharing_policy",
             "",
@@ -405,6 +414,7 @@ CLUSTER_QUEUE: Final = Kind(
         *_PROTECTION_FIELDS,
         _NODE_QUOTAS,
         _PRIORITY_WEIGHTS,
+        _USER_LIMITS,
         Field(
             "queue_priority",
             "",

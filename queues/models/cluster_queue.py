@@ -22,6 +22,12 @@ class Cohort(EditedObject, ClusterObject):
         blank=True,
         help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
     )
+    user_limits = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.",
+    )
     priority_weights = models.JSONField(
         default=dict,
         db_default=models.Value({}, models.JSONField()),
@@ -72,6 +78,12 @@ class ClusterQueue(EditedObject, ClusterObject):
         db_default=models.Value([], models.JSONField()),
         blank=True,
         help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
+    )
+    user_limits = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.",
     )
     priority_weights = models.JSONField(
         default=dict,

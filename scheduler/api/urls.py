@@ -12,11 +12,13 @@ from scheduler.api import (
     queue_views,
     sample_views,
     shadow_views,
+    user_limit_views,
 )
 
 urlpatterns = [
     path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
     path("cluster-queues/<str:name>/", queue_views.ClusterQueueView.as_view()),
+    path("cluster-queues/<str:name>/user-limits/", user_limit_views.UserLimitsView.as_view()),
     path("cluster-overviews/", cluster_overview_views.ClusterOverviewListView.as_view()),
     path("cohorts/", queue_views.CohortListView.as_view()),
     path("cohorts/tree/", queue_views.CohortTreeView.as_view()),

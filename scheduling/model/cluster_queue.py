@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.admission_check import AdmissionCheckRule
-from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, PriorityWeights, ResourceGroup
+from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, PriorityWeights, ResourceGroup, UserLimit
 from scheduling.model.selectors import LabelSelector
-from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import (
     AdmissionMode,
     BorrowWithinCohortPolicy,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import SharingPolicy, Unscaled
 
 
@@ -72,6 +72,25 @@ class PriorityWeights:
     unscaled: frozenset[Unscaled] = frozenset()
     half_life_seconds: int = DEFAULT_HALF_LIFE_SECONDS
     usage: Mapping[str, float] = field(default_factory=lambda: DEFAULT_USAGE_WEIGHTS)
+
+
+ANYONE: Final = "*"
+"""The name of a limit for each user, or of one for all groups together, without an entry of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserLimit:
+    """A limit of some users and groups on a queue, as in YuniKorn.
+
+    `workloads` is the number of workloads that may hold quota at the same time, 0 for any number (YuniKorn's
+    maxapplications). `resources` is the amount that they may hold of each resource, in any unit that all amounts share;
+    a resource without an amount is not limited.
+    """
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    workloads: int = 0
+    resources: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scheduling.model.user_limit import ANYONE, UserLimit
+from scheduling.model.cohort import ANYONE, UserLimit
 
 Amounts = Mapping[str, float]
 """Resource -> amount, in any unit that all amounts share."""
@@ -99,6 +99,11 @@ def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> 
     return None
 
 
+def limit_of(level: QueueLevel, user: str) -> UserLimit | None:
+    """Return the limit of a user on a queue: the one that names the user, else the one for anyone else."""
+    return _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
+
+
 def group_of(path: Path, groups: Sequence[str]) -> str:
     """Return the one group of a user that limits count: the first that the leaf has a limit for, else the limit of the
     leaf for all groups, else the same one queue higher; "" where there is none."""
@@ -112,7 +117,7 @@ def group_of(path: Path, groups: Sequence[str]) -> str:
 
 def _limits_at(level: QueueLevel, user: str, group: str) -> Iterable[tuple[UserLimit, Holding]]:
     """Yield the limit of the user on a queue and that of the group, each with the usage there."""
-    own = _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
+    own = limit_of(level, user)
     if own is not None:
         yield own, level.users.get(user, NOTHING)
     shared = _entry(level, group, users=False) if group else None

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.cohort import PreemptionProtection, PriorityWeights
+from scheduling.model.cohort import PreemptionProtection, PriorityWeights, UserLimit
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import FlavorResource
-from scheduling.model.user_limit import UserLimit
 from scheduling.model.vocabulary import (
     AdmissionMode,
     ClusterQueueReason,

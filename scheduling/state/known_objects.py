@@ -12,6 +12,7 @@ from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
 from scheduling.model.selectors import HOSTNAME_LABEL
+from scheduling.policies.headroom import QueueLevel
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, WorkloadInfo
@@ -55,6 +56,11 @@ class KnownObjects:
     def cohorts_above(self, cluster_queue: str) -> list[str]:
         """The cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
         return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]
+
+    def user_levels(self, cluster_queue: str) -> list[QueueLevel]:
+        """The ClusterQueue and the cohorts above it that limit users, from itself up, each with what every user holds
+        there; raises KeyError."""
+        return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue])
 
     def holders(self, cluster_queue: str) -> list[str]:
         """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:

@@ -64,12 +64,23 @@ class UserUsage:
             levels.append(QueueLevel(node.name, limits=node.limits, users={user: held}))
         return levels
 
+    def levels(self, cq: ClusterQueueState) -> list[QueueLevel]:
+        """Return the limited nodes from the ClusterQueue up, each with what every user holds below it."""
+        found: list[QueueLevel] = []
+        for node in cq.user_limits:
+            users = {user: Holding(held.resources, held.workloads) for user, held in self._users(node).items()}
+            found.append(QueueLevel(node.name, limits=node.limits, users=users))
+        return found
+
     def _holding(self, node: LimitedNode, user: str) -> Holding:
+        found = self._users(node).get(user)
+        return Holding(found.resources, found.workloads) if found is not None else NOTHING
+
+    def _users(self, node: LimitedNode) -> dict[str, _Sum]:
         users = self._sums.get(node.name)
         if users is None:
             users = self._sums[node.name] = self._sum_up(node)
-        found = users.get(user)
-        return Holding(found.resources, found.workloads) if found is not None else NOTHING
+        return users
 
     def _sum_up(self, node: LimitedNode) -> dict[str, _Sum]:
         users: dict[str, _Sum] = {}

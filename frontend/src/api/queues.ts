@@ -20,6 +20,16 @@ export function clusterQueueQuery(cluster: string, name: string) {
   });
 }
 
+/** What users hold of the queue, by its limits by user and those of the cohorts above it. */
+export function userLimitsQuery(cluster: string, name: string) {
+  const params = { path: { name }, query: { cluster } };
+  return queryOptions({
+    queryKey: [...clusterQueueKeys.detail(cluster, name), "user-limits"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/cluster-queues/{name}/user-limits/", { params, signal })),
+  });
+}
+
 /** The ClusterQueues of several clusters, which no live stream tells of. */
 export function clusterQueuesQuery(clusters: string) {
   return queryOptions({

@@ -374,6 +374,28 @@ export interface paths {
         patch: operations["cluster_queues_quotas_partial_update"];
         trace?: never;
     };
+    "/api/v1/cluster-queues/{name}/user-limits/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what each user holds, and may hold, by the limits of the ClusterQueue and of the cohorts above it
+         * @description List what each user holds, and may hold, by the limits of the ClusterQueue and of the cohorts above it.
+         *
+         *     Users who do not see all namespaces of the cluster see their own holdings only.
+         */
+        get: operations["cluster_queues_user_limits_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/clusters/": {
         parameters: {
             query?: never;
@@ -3093,6 +3115,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimit"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
@@ -3146,6 +3170,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
@@ -3188,6 +3214,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimit"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
@@ -3219,6 +3247,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
@@ -3718,6 +3748,7 @@ export interface components {
              *     * `Devices` - Devices
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
+             *     * `UserLimit` - UserLimit
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -3768,6 +3799,7 @@ export interface components {
              *     * `Devices` - Devices
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
+             *     * `UserLimit` - UserLimit
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -3899,6 +3931,7 @@ export interface components {
              *     * `Devices` - Devices
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
+             *     * `UserLimit` - UserLimit
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -4094,6 +4127,15 @@ export interface components {
             limits: {
                 [key: string]: unknown;
             }[];
+        };
+        /** @description A limited resource; amounts are integers in base units (cpu in milli, memory in bytes). */
+        LimitedResource: {
+            resource: string;
+            /** @description The amount charged to the user's workloads, over all flavors. */
+            held: number;
+            limit: number;
+            /** @description 0 or more: the amount that the limit leaves. */
+            free: number;
         };
         /** @description One series: a value for each of `times`; null is a gap or not measured, never 0. */
         Line: {
@@ -5173,6 +5215,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
@@ -5229,6 +5273,8 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
+            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
         };
@@ -6740,10 +6786,11 @@ export interface components {
          *     * `Devices` - Devices
          *     * `Nodes` - Nodes
          *     * `NamespaceQuota` - NamespaceQuota
+         *     * `UserLimit` - UserLimit
          *     * `QueueOrder` - QueueOrder
          * @enum {string}
          */
-        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "QueueOrder";
+        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "UserLimit" | "QueueOrder";
         /** @description A notification rule: the event, and the channels besides the page. */
         RuleRequest: {
             event: components["schemas"]["EventEnum"];
@@ -7226,6 +7273,44 @@ export interface components {
             is_cluster_admin: boolean;
             /** @description Whether the user may open the pages below /admin/. */
             may_use_admin: boolean;
+        };
+        /** @description The quota that one user holds at one level, and the limit there. */
+        UserHolding: {
+            /** @description `ClusterQueue NAME` or `Cohort NAME`. */
+            level: string;
+            /** @description Empty: workloads whose user is not known. */
+            user: string;
+            /** @description The number of the user's workloads with quota. */
+            workloads: number;
+            /** @description Null: not limited. */
+            max_workloads: number | null;
+            resources: components["schemas"]["LimitedResource"][];
+        };
+        /** @description Holdings and limits, by level from the ClusterQueue up and by user. */
+        UserHoldings: {
+            results: components["schemas"]["UserHolding"][];
+        };
+        /** @description The most that each of these users may hold in the queue, or in all queues below the cohort, at the same time. */
+        UserLimit: {
+            /** @description Names of users; `*` is each user whom no limit of this object names. */
+            users: string[];
+            /** @description The number of workloads with quota. */
+            workloads?: number;
+            /** @description Kubernetes quantities by resource, over all flavors. */
+            resources?: {
+                [key: string]: string;
+            };
+        };
+        /** @description The most that each of these users may hold in the queue, or in all queues below the cohort, at the same time. */
+        UserLimitRequest: {
+            /** @description Names of users; `*` is each user whom no limit of this object names. */
+            users: string[];
+            /** @description The number of workloads with quota. */
+            workloads?: number;
+            /** @description Kubernetes quantities by resource, over all flavors. */
+            resources?: {
+                [key: string]: string;
+            };
         };
         /** @description A user. */
         UserRow: {
@@ -10619,6 +10704,36 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    cluster_queues_user_limits_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserHoldings"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
             503: components["responses"]["Error503"];
         };
     };

@@ -83,6 +83,7 @@ export interface Page<Row> {
 
 export type LiveTotals = Schemas["LiveTotals"];
 export type LiveQuota = Schemas["LiveQuota"];
+export type UserHolding = Schemas["UserHolding"];
 export type LiveClusterQueue = Schemas["LiveClusterQueue"];
 export type LiveCohort = Schemas["LiveCohort"];
 export type LiveSlice = Schemas["LiveSlice"];

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.advice.explanation import Rule, WaitState
-from scheduling.model.user_limit import UserLimit
+from scheduling.model.cohort import UserLimit
 from scheduling.model.workload import Workload
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World

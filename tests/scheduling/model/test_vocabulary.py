@@ -36,7 +36,7 @@ KUEUE: dict[type[StrEnum], str] = {
     StopPolicy: "None Hold HoldAndDrain",
 }
 OURS = {
-    PendingReason: {"WaitingForDevices", "WaitingForNodes", "PodGroupIncomplete"},
+    PendingReason: {"WaitingForDevices", "WaitingForNodes", "WaitingForUserLimit", "PodGroupIncomplete"},
     EvictionReason: {"DevicesNotAssigned", "Drained", "RequeueRequested"},
     FinishedReason: {"Cancelled"},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.model.user_limit import UserLimit
+from scheduling.model.cohort import UserLimit
 from scheduling.policies.headroom import (
     Excess,
     Holding,

@@ -18,6 +18,7 @@ import { Policies } from "./policies";
 import { QueueState } from "./queue-state";
 import classes from "./queues.module.css";
 import { type EditQuota, Quotas } from "./quotas";
+import { UserLimits } from "./user-limits";
 
 export interface ClusterQueuePageProps {
   name: string;
@@ -57,6 +58,7 @@ export function ClusterQueuePage({ name, workloads, history, actions, editQuota 
             <Stack gap="md" miw={0}>
               <Quotas queue={queue.data} live={live} editQuota={editQuota} />
               <Policies queue={queue.data} />
+              <UserLimits clusterQueue={name} />
               <LocalQueues clusterQueue={name} />
             </Stack>
           </div>

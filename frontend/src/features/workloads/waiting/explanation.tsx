@@ -27,6 +27,7 @@ const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: strin
   Devices: { label: t`No devices`, color: "yellow" },
   Nodes: { label: t`No node has room`, color: "yellow" },
   NamespaceQuota: { label: t`ResourceQuota exceeded`, color: "yellow" },
+  UserLimit: { label: t`User at the limit`, color: "yellow" },
   Queueing: { label: t`Not queued`, color: "gray" },
   Validation: { label: t`Refused`, color: "red" },
   QueueOrder: { label: t`Waits for its turn`, color: "yellow" },

@@ -12,6 +12,7 @@ const words = (): Partial<Record<Explanation["rule"], string>> => ({
   CoveredResources: t`Have the ClusterQueue cover these resources, or do not request them.`,
   FlavorMatch: t`Change its node selector, affinity or tolerations so that a flavor of the ClusterQueue matches.`,
   TopologyFlavor: t`Give each pod set that needs a topology exactly one flavor that has one.`,
+  UserLimit: t`It starts when other workloads of its user end, or the limit is raised.`,
   QueueOrder: t`It starts when the workloads ahead of it are admitted.`,
 });
 
@@ -20,5 +21,7 @@ export function remedyWords({ rule, state, remedy }: Pick<Explanation, "rule" | 
   if (remedy === "") return "";
   if (state === "CannotStart" && (rule === "Devices" || rule === "Nodes"))
     return t`Request less per pod, use fewer pods, or submit to a queue with larger nodes.`;
+  if (state === "CannotStart" && rule === "UserLimit")
+    return t`Request less, or have the limit of its user raised.`;
   return words()[rule] ?? remedy;
 }
