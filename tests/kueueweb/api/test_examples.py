@@ -248,6 +248,7 @@ def set_up(day: Day) -> None:
         "resource_groups": GROUPS,
         "admission_checks": CHECKED,
         "preemption": {"within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any"},
+        "user_limits": [{"users": ["*"], "workloads": 20, "resources": {"nvidia.com/gpu": "16"}}],
     }
     day.call("put", "cluster-queues/{name}/", queue, name="research")
     day.call(
@@ -325,6 +326,7 @@ def configuration(day: Day) -> None:
         day.call("get", noun + "/{name}/", name=name)
         day.call("get", noun + "/")
     day.call("patch", "cluster-queues/{name}/", {"stop_policy": "None"}, name="research")
+    day.call("get", "cluster-queues/{name}/user-limits/", name="research")
     day.call("patch", "cohorts/{name}/", {"fair_weight": "3"}, name="ai")
     day.call("patch", "local-queues/{namespace}/{name}/", {"stop_policy": "None"}, namespace=NAMESPACE, name="research")
     day.call("get", "local-queues/{namespace}/{name}/", namespace=NAMESPACE, name="research")
