@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='clusterqueue',
             name='user_limits',
-            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.'),
+            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.'),
         ),
         migrations.AddField(
             model_name='cohort',
             name='user_limits',
-            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.'),
+            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.'),
         ),
     ]

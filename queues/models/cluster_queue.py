@@ -26,7 +26,7 @@ class Cohort(EditedObject, ClusterObject):
         default=list,
         db_default=models.Value([], models.JSONField()),
         blank=True,
-        help_text="Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.",
+        help_text="Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.",
     )
     priority_weights = models.JSONField(
         default=dict,
@@ -83,7 +83,7 @@ class ClusterQueue(EditedObject, ClusterObject):
         default=list,
         db_default=models.Value([], models.JSONField()),
         blank=True,
-        help_text="Beyond Kueue: [{users, workloads, resources}], the most that each user may hold; the user * is any other.",
+        help_text="Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.",
     )
     priority_weights = models.JSONField(
         default=dict,
