@@ -21,8 +21,8 @@ import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount, formatShare, parseAmount } from "@/lib/quantity";
-import { type CohortRow, quotaKey, type TreeRow, treeRows } from "./cohort-tree";
 import { formatWeightedShare, sortQuotas } from "./quota";
+import { type CohortRow, quotaKey, type TreeRow, treeRows } from "./tree/cohort-tree";
 
 export interface CohortPageProps {
   name: string;

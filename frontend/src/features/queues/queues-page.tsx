@@ -10,9 +10,9 @@ import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { type TreeRow, treeRows } from "./cohort-tree";
 import classes from "./queues.module.css";
-import { TreeRowView } from "./tree-row";
+import { type TreeRow, treeRows } from "./tree/cohort-tree";
+import { TreeRowView } from "./tree/tree-row";
 
 export interface QueuesPageProps {
   search: string;

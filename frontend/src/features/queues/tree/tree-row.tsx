@@ -12,10 +12,10 @@ import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { ClusterQueueLink, CohortLink } from "@/components/object-links";
 import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";
+import classes from "../queues.module.css";
+import { formatWeightedShare, sortQuotas } from "../quota";
+import { QuotaCell, QuotaLine } from "../quota-bar";
 import { type CohortRow, type QueueRow, quotaKey, type TreeRow } from "./cohort-tree";
-import classes from "./queues.module.css";
-import { formatWeightedShare, sortQuotas } from "./quota";
-import { QuotaCell, QuotaLine } from "./quota-bar";
 
 const INDENT = 18;
 const MAX_QUOTAS = 6;
