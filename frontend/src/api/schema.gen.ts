@@ -8558,14 +8558,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
+                     *           "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:05.084400Z",
+                     *           "created_at": "2026-11-28T01:03:29.605628Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8610,12 +8610,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
+                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.084400Z",
+                     *       "created_at": "2026-11-28T01:03:29.605628Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8671,12 +8671,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
+                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.084400Z",
+                     *       "created_at": "2026-11-28T01:03:29.605628Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8741,15 +8741,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
+                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T23:11:05.084400Z",
-                     *       "deletion_requested_at": "2026-11-27T23:11:13.881763Z",
+                     *       "created_at": "2026-11-28T01:03:29.605628Z",
+                     *       "deletion_requested_at": "2026-11-28T01:03:58.498204Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8818,14 +8818,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "65cab330-21df-41ab-a7a9-a1aa7fc25da2",
+                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:05.084400Z",
+                     *       "created_at": "2026-11-28T01:03:29.605628Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8900,7 +8900,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 104,
-                     *           "at": "2026-11-27T23:11:12.116042Z",
+                     *           "at": "2026-11-28T01:03:52.568834Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8919,7 +8919,7 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-27T23:11:12.108101+00:00"
+                     *             "deletion_requested_at": "2026-11-28T01:03:52.537929+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
@@ -9020,9 +9020,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "BVXK-PFVQ",
+                     *       "user_code": "CXQK-ZBJZ",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=BVXK-PFVQ",
+                     *       "verification_uri_complete": "http://testserver/device?code=CXQK-ZBJZ",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -9060,7 +9060,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "BVXK-PFVQ",
+                     *       "user_code": "CXQK-ZBJZ",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -9145,10 +9145,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "11ecce49-72cd-47fd-a32b-a18086e9964a",
+                     *       "id": "5e305fdb-72d5-476f-b7b6-770c6f8d54c4",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T23:11:06.809057Z",
+                     *       "expires_at": "2027-02-26T01:03:33.494007Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9299,10 +9299,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "41cecd6b-6d15-46b4-8ca4-182863f73f9e",
+                     *       "id": "06537d6b-8bb8-48a5-9baf-883c400fe13f",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-27T23:11:06.446295Z",
+                     *       "expires_at": "2026-12-28T01:03:32.730644Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9402,10 +9402,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "857997b6-8919-49f0-a1db-b62f8fcc8314",
+                     *       "id": "db089386-ddab-45b7-9c09-88715bb7c9f8",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T23:11:06.635594Z",
+                     *       "expires_at": "2027-02-26T01:03:33.095034Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9525,7 +9525,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 1.479437
+                     *             "lag_seconds": 5.023173
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9584,12 +9584,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *           "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T23:11:05.125215Z",
+                     *           "created_at": "2026-11-28T01:03:29.710296Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9663,6 +9663,17 @@ export interface operations {
                      *           "preemption_protection": {},
                      *           "node_quotas": [],
                      *           "priority_weights": {},
+                     *           "user_limits": [
+                     *             {
+                     *               "users": [
+                     *                 "*"
+                     *               ],
+                     *               "resources": {
+                     *                 "nvidia.com/gpu": "16"
+                     *               },
+                     *               "workloads": 20
+                     *             }
+                     *           ],
                      *           "queue_priority": 0,
                      *           "never_reclaimed": false,
                      *           "pending": 0,
@@ -9674,7 +9685,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-27T23:11:08.678075Z"
+                     *               "last_transition_time": "2026-11-28T01:03:40.511122Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9764,12 +9775,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T23:11:05.125215Z",
+                     *       "created_at": "2026-11-28T01:03:29.710296Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9843,6 +9854,17 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [
+                     *         {
+                     *           "users": [
+                     *             "*"
+                     *           ],
+                     *           "resources": {
+                     *             "nvidia.com/gpu": "16"
+                     *           },
+                     *           "workloads": 20
+                     *         }
+                     *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
                      *       "pending": 0,
@@ -9854,7 +9876,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
+                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -9985,7 +10007,18 @@ export interface operations {
                  *       "preemption": {
                  *         "within_cluster_queue": "LowerPriority",
                  *         "reclaim_within_cohort": "Any"
-                 *       }
+                 *       },
+                 *       "user_limits": [
+                 *         {
+                 *           "users": [
+                 *             "*"
+                 *           ],
+                 *           "workloads": 20,
+                 *           "resources": {
+                 *             "nvidia.com/gpu": "16"
+                 *           }
+                 *         }
+                 *       ]
                  *     }
                  */
                 "application/json": components["schemas"]["ClusterQueueStatusRequest"];
@@ -10002,12 +10035,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T23:11:05.125215Z",
+                     *       "created_at": "2026-11-28T01:03:29.710296Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10081,6 +10114,17 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [
+                     *         {
+                     *           "users": [
+                     *             "*"
+                     *           ],
+                     *           "resources": {
+                     *             "nvidia.com/gpu": "16"
+                     *           },
+                     *           "workloads": 20
+                     *         }
+                     *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
                      *       "pending": 0,
@@ -10092,7 +10136,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T23:11:05.136658Z"
+                     *           "last_transition_time": "2026-11-28T01:03:29.761093Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10202,13 +10246,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T23:11:05.125215Z",
-                     *       "deletion_requested_at": "2026-11-27T23:11:13.625660Z",
+                     *       "created_at": "2026-11-28T01:03:29.710296Z",
+                     *       "deletion_requested_at": "2026-11-28T01:03:57.706534Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10281,6 +10325,17 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [
+                     *         {
+                     *           "users": [
+                     *             "*"
+                     *           ],
+                     *           "resources": {
+                     *             "nvidia.com/gpu": "16"
+                     *           },
+                     *           "workloads": 20
+                     *         }
+                     *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
                      *       "pending": 0,
@@ -10292,7 +10347,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
+                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10405,12 +10460,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T23:11:05.125215Z",
+                     *       "created_at": "2026-11-28T01:03:29.710296Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10484,6 +10539,17 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [
+                     *         {
+                     *           "users": [
+                     *             "*"
+                     *           ],
+                     *           "resources": {
+                     *             "nvidia.com/gpu": "16"
+                     *           },
+                     *           "workloads": 20
+                     *         }
+                     *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
                      *       "pending": 0,
@@ -10495,7 +10561,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-27T23:11:08.678075Z"
+                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10726,6 +10792,26 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "level": "ClusterQueue research",
+                     *           "user": "alice",
+                     *           "workloads": 0,
+                     *           "max_workloads": 20,
+                     *           "resources": [
+                     *             {
+                     *               "resource": "nvidia.com/gpu",
+                     *               "held": 0,
+                     *               "limit": 16,
+                     *               "free": 16
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["UserHoldings"];
                 };
             };
@@ -10774,7 +10860,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-27T23:11:02.310359Z"
+                     *           "created_at": "2026-11-28T01:03:18.340002Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10824,7 +10910,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T23:11:02.310359Z"
+                     *       "created_at": "2026-11-28T01:03:18.340002Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10885,7 +10971,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-27T23:11:02.310359Z"
+                     *       "created_at": "2026-11-28T01:03:18.340002Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10932,12 +11018,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
+                     *           "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-27T23:11:05.015810Z",
+                     *           "created_at": "2026-11-28T01:03:29.375297Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -10985,6 +11071,7 @@ export interface operations {
                      *           "preemption_protection": {},
                      *           "node_quotas": [],
                      *           "priority_weights": {},
+                     *           "user_limits": [],
                      *           "sharing_policy": ""
                      *         }
                      *       ],
@@ -11026,12 +11113,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
+                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-27T23:11:05.015810Z",
+                     *       "created_at": "2026-11-28T01:03:29.375297Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11079,6 +11166,7 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [],
                      *       "sharing_policy": ""
                      *     }
                      */
@@ -11165,12 +11253,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
+                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T23:11:05.015810Z",
+                     *       "created_at": "2026-11-28T01:03:29.375297Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11218,6 +11306,7 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [],
                      *       "sharing_policy": ""
                      *     }
                      */
@@ -11337,12 +11426,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "afa1c7cd-06fc-4cc8-bc0a-0c0481565a58",
+                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-27T23:11:05.015810Z",
+                     *       "created_at": "2026-11-28T01:03:29.375297Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11390,6 +11479,7 @@ export interface operations {
                      *       "preemption_protection": {},
                      *       "node_quotas": [],
                      *       "priority_weights": {},
+                     *       "user_limits": [],
                      *       "sharing_policy": ""
                      *     }
                      */
@@ -11573,7 +11663,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-27T23:11:10.881117Z",
+                     *       "time": "2026-11-28T01:03:51.135331Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11724,13 +11814,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-27T23:11:12.024135Z",
+                     *           "decided_at": "2026-11-28T01:03:52.228513Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "last",
-                     *           "workload_uid": "a2197941-6115-4cc4-940d-1255229beb0d",
+                     *           "workload_name": "again",
+                     *           "workload_uid": "f65a29d6-f37c-4044-bb23-d9f086e6872d",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11766,7 +11856,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.038
+                     *             "waited_seconds": 0.142
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11820,7 +11910,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-24692",
+                     *           "workload": "ai-research/job-train-19749",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11831,7 +11921,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-27T23:11:10.830471Z",
+                     *           "created_at": "2026-11-28T01:03:48.126351Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -12154,21 +12244,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-27T23:11:02.400074Z",
-                     *         "renewed_at": "2026-11-27T23:11:10.881117Z"
+                     *         "acquired_at": "2026-11-28T01:03:18.634575Z",
+                     *         "renewed_at": "2026-11-28T01:03:51.135331Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0046376594982575625,
-                     *         "p90_seconds": 0.008643288500024937,
-                     *         "longest_seconds": 0.009511188996839337,
+                     *         "p50_seconds": 0.0149928294995334,
+                     *         "p90_seconds": 0.01902988200163236,
+                     *         "longest_seconds": 0.021965352003462613,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T23:11:12.024135Z",
-                     *           "duration_seconds": 0.0014268849990912713,
+                     *           "started_at": "2026-11-28T01:03:52.228513Z",
+                     *           "duration_seconds": 0.011984958000539336,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -12178,11 +12268,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T23:11:12.114345Z"
+                     *         "oldest_at": "2026-11-28T01:03:52.564075Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-27T23:11:10.830471Z",
+                     *         "oldest_at": "2026-11-28T01:03:48.126351Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12440,251 +12530,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T22:11:00Z",
-                     *       "until": "2026-11-27T23:11:15Z",
+                     *       "since": "2026-11-28T00:03:45Z",
+                     *       "until": "2026-11-28T01:04:00Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795817460,
-                     *         1795817475,
-                     *         1795817490,
-                     *         1795817505,
-                     *         1795817520,
-                     *         1795817535,
-                     *         1795817550,
-                     *         1795817565,
-                     *         1795817580,
-                     *         1795817595,
-                     *         1795817610,
-                     *         1795817625,
-                     *         1795817640,
-                     *         1795817655,
-                     *         1795817670,
-                     *         1795817685,
-                     *         1795817700,
-                     *         1795817715,
-                     *         1795817730,
-                     *         1795817745,
-                     *         1795817760,
-                     *         1795817775,
-                     *         1795817790,
-                     *         1795817805,
-                     *         1795817820,
-                     *         1795817835,
-                     *         1795817850,
-                     *         1795817865,
-                     *         1795817880,
-                     *         1795817895,
-                     *         1795817910,
-                     *         1795817925,
-                     *         1795817940,
-                     *         1795817955,
-                     *         1795817970,
-                     *         1795817985,
-                     *         1795818000,
-                     *         1795818015,
-                     *         1795818030,
-                     *         1795818045,
-                     *         1795818060,
-                     *         1795818075,
-                     *         1795818090,
-                     *         1795818105,
-                     *         1795818120,
-                     *         1795818135,
-                     *         1795818150,
-                     *         1795818165,
-                     *         1795818180,
-                     *         1795818195,
-                     *         1795818210,
-                     *         1795818225,
-                     *         1795818240,
-                     *         1795818255,
-                     *         1795818270,
-                     *         1795818285,
-                     *         1795818300,
-                     *         1795818315,
-                     *         1795818330,
-                     *         1795818345,
-                     *         1795818360,
-                     *         1795818375,
-                     *         1795818390,
-                     *         1795818405,
-                     *         1795818420,
-                     *         1795818435,
-                     *         1795818450,
-                     *         1795818465,
-                     *         1795818480,
-                     *         1795818495,
-                     *         1795818510,
-                     *         1795818525,
-                     *         1795818540,
-                     *         1795818555,
-                     *         1795818570,
-                     *         1795818585,
-                     *         1795818600,
-                     *         1795818615,
-                     *         1795818630,
-                     *         1795818645,
-                     *         1795818660,
-                     *         1795818675,
-                     *         1795818690,
-                     *         1795818705,
-                     *         1795818720,
-                     *         1795818735,
-                     *         1795818750,
-                     *         1795818765,
-                     *         1795818780,
-                     *         1795818795,
-                     *         1795818810,
-                     *         1795818825,
-                     *         1795818840,
-                     *         1795818855,
-                     *         1795818870,
-                     *         1795818885,
-                     *         1795818900,
-                     *         1795818915,
-                     *         1795818930,
-                     *         1795818945,
-                     *         1795818960,
-                     *         1795818975,
-                     *         1795818990,
-                     *         1795819005,
-                     *         1795819020,
-                     *         1795819035,
-                     *         1795819050,
-                     *         1795819065,
-                     *         1795819080,
-                     *         1795819095,
-                     *         1795819110,
-                     *         1795819125,
-                     *         1795819140,
-                     *         1795819155,
-                     *         1795819170,
-                     *         1795819185,
-                     *         1795819200,
-                     *         1795819215,
-                     *         1795819230,
-                     *         1795819245,
-                     *         1795819260,
-                     *         1795819275,
-                     *         1795819290,
-                     *         1795819305,
-                     *         1795819320,
-                     *         1795819335,
-                     *         1795819350,
-                     *         1795819365,
-                     *         1795819380,
-                     *         1795819395,
-                     *         1795819410,
-                     *         1795819425,
-                     *         1795819440,
-                     *         1795819455,
-                     *         1795819470,
-                     *         1795819485,
-                     *         1795819500,
-                     *         1795819515,
-                     *         1795819530,
-                     *         1795819545,
-                     *         1795819560,
-                     *         1795819575,
-                     *         1795819590,
-                     *         1795819605,
-                     *         1795819620,
-                     *         1795819635,
-                     *         1795819650,
-                     *         1795819665,
-                     *         1795819680,
-                     *         1795819695,
-                     *         1795819710,
-                     *         1795819725,
-                     *         1795819740,
-                     *         1795819755,
-                     *         1795819770,
-                     *         1795819785,
-                     *         1795819800,
-                     *         1795819815,
-                     *         1795819830,
-                     *         1795819845,
-                     *         1795819860,
-                     *         1795819875,
-                     *         1795819890,
-                     *         1795819905,
-                     *         1795819920,
-                     *         1795819935,
-                     *         1795819950,
-                     *         1795819965,
-                     *         1795819980,
-                     *         1795819995,
-                     *         1795820010,
-                     *         1795820025,
-                     *         1795820040,
-                     *         1795820055,
-                     *         1795820070,
-                     *         1795820085,
-                     *         1795820100,
-                     *         1795820115,
-                     *         1795820130,
-                     *         1795820145,
-                     *         1795820160,
-                     *         1795820175,
-                     *         1795820190,
-                     *         1795820205,
-                     *         1795820220,
-                     *         1795820235,
-                     *         1795820250,
-                     *         1795820265,
-                     *         1795820280,
-                     *         1795820295,
-                     *         1795820310,
-                     *         1795820325,
-                     *         1795820340,
-                     *         1795820355,
-                     *         1795820370,
-                     *         1795820385,
-                     *         1795820400,
-                     *         1795820415,
-                     *         1795820430,
-                     *         1795820445,
-                     *         1795820460,
-                     *         1795820475,
-                     *         1795820490,
-                     *         1795820505,
-                     *         1795820520,
-                     *         1795820535,
-                     *         1795820550,
-                     *         1795820565,
-                     *         1795820580,
-                     *         1795820595,
-                     *         1795820610,
-                     *         1795820625,
-                     *         1795820640,
-                     *         1795820655,
-                     *         1795820670,
-                     *         1795820685,
-                     *         1795820700,
-                     *         1795820715,
-                     *         1795820730,
-                     *         1795820745,
-                     *         1795820760,
-                     *         1795820775,
-                     *         1795820790,
-                     *         1795820805,
-                     *         1795820820,
-                     *         1795820835,
-                     *         1795820850,
-                     *         1795820865,
-                     *         1795820880,
-                     *         1795820895,
-                     *         1795820910,
-                     *         1795820925,
-                     *         1795820940,
-                     *         1795820955,
-                     *         1795820970,
-                     *         1795820985,
-                     *         1795821000,
-                     *         1795821015,
-                     *         1795821030,
-                     *         1795821045,
-                     *         1795821060
+                     *         1795824225,
+                     *         1795824240,
+                     *         1795824255,
+                     *         1795824270,
+                     *         1795824285,
+                     *         1795824300,
+                     *         1795824315,
+                     *         1795824330,
+                     *         1795824345,
+                     *         1795824360,
+                     *         1795824375,
+                     *         1795824390,
+                     *         1795824405,
+                     *         1795824420,
+                     *         1795824435,
+                     *         1795824450,
+                     *         1795824465,
+                     *         1795824480,
+                     *         1795824495,
+                     *         1795824510,
+                     *         1795824525,
+                     *         1795824540,
+                     *         1795824555,
+                     *         1795824570,
+                     *         1795824585,
+                     *         1795824600,
+                     *         1795824615,
+                     *         1795824630,
+                     *         1795824645,
+                     *         1795824660,
+                     *         1795824675,
+                     *         1795824690,
+                     *         1795824705,
+                     *         1795824720,
+                     *         1795824735,
+                     *         1795824750,
+                     *         1795824765,
+                     *         1795824780,
+                     *         1795824795,
+                     *         1795824810,
+                     *         1795824825,
+                     *         1795824840,
+                     *         1795824855,
+                     *         1795824870,
+                     *         1795824885,
+                     *         1795824900,
+                     *         1795824915,
+                     *         1795824930,
+                     *         1795824945,
+                     *         1795824960,
+                     *         1795824975,
+                     *         1795824990,
+                     *         1795825005,
+                     *         1795825020,
+                     *         1795825035,
+                     *         1795825050,
+                     *         1795825065,
+                     *         1795825080,
+                     *         1795825095,
+                     *         1795825110,
+                     *         1795825125,
+                     *         1795825140,
+                     *         1795825155,
+                     *         1795825170,
+                     *         1795825185,
+                     *         1795825200,
+                     *         1795825215,
+                     *         1795825230,
+                     *         1795825245,
+                     *         1795825260,
+                     *         1795825275,
+                     *         1795825290,
+                     *         1795825305,
+                     *         1795825320,
+                     *         1795825335,
+                     *         1795825350,
+                     *         1795825365,
+                     *         1795825380,
+                     *         1795825395,
+                     *         1795825410,
+                     *         1795825425,
+                     *         1795825440,
+                     *         1795825455,
+                     *         1795825470,
+                     *         1795825485,
+                     *         1795825500,
+                     *         1795825515,
+                     *         1795825530,
+                     *         1795825545,
+                     *         1795825560,
+                     *         1795825575,
+                     *         1795825590,
+                     *         1795825605,
+                     *         1795825620,
+                     *         1795825635,
+                     *         1795825650,
+                     *         1795825665,
+                     *         1795825680,
+                     *         1795825695,
+                     *         1795825710,
+                     *         1795825725,
+                     *         1795825740,
+                     *         1795825755,
+                     *         1795825770,
+                     *         1795825785,
+                     *         1795825800,
+                     *         1795825815,
+                     *         1795825830,
+                     *         1795825845,
+                     *         1795825860,
+                     *         1795825875,
+                     *         1795825890,
+                     *         1795825905,
+                     *         1795825920,
+                     *         1795825935,
+                     *         1795825950,
+                     *         1795825965,
+                     *         1795825980,
+                     *         1795825995,
+                     *         1795826010,
+                     *         1795826025,
+                     *         1795826040,
+                     *         1795826055,
+                     *         1795826070,
+                     *         1795826085,
+                     *         1795826100,
+                     *         1795826115,
+                     *         1795826130,
+                     *         1795826145,
+                     *         1795826160,
+                     *         1795826175,
+                     *         1795826190,
+                     *         1795826205,
+                     *         1795826220,
+                     *         1795826235,
+                     *         1795826250,
+                     *         1795826265,
+                     *         1795826280,
+                     *         1795826295,
+                     *         1795826310,
+                     *         1795826325,
+                     *         1795826340,
+                     *         1795826355,
+                     *         1795826370,
+                     *         1795826385,
+                     *         1795826400,
+                     *         1795826415,
+                     *         1795826430,
+                     *         1795826445,
+                     *         1795826460,
+                     *         1795826475,
+                     *         1795826490,
+                     *         1795826505,
+                     *         1795826520,
+                     *         1795826535,
+                     *         1795826550,
+                     *         1795826565,
+                     *         1795826580,
+                     *         1795826595,
+                     *         1795826610,
+                     *         1795826625,
+                     *         1795826640,
+                     *         1795826655,
+                     *         1795826670,
+                     *         1795826685,
+                     *         1795826700,
+                     *         1795826715,
+                     *         1795826730,
+                     *         1795826745,
+                     *         1795826760,
+                     *         1795826775,
+                     *         1795826790,
+                     *         1795826805,
+                     *         1795826820,
+                     *         1795826835,
+                     *         1795826850,
+                     *         1795826865,
+                     *         1795826880,
+                     *         1795826895,
+                     *         1795826910,
+                     *         1795826925,
+                     *         1795826940,
+                     *         1795826955,
+                     *         1795826970,
+                     *         1795826985,
+                     *         1795827000,
+                     *         1795827015,
+                     *         1795827030,
+                     *         1795827045,
+                     *         1795827060,
+                     *         1795827075,
+                     *         1795827090,
+                     *         1795827105,
+                     *         1795827120,
+                     *         1795827135,
+                     *         1795827150,
+                     *         1795827165,
+                     *         1795827180,
+                     *         1795827195,
+                     *         1795827210,
+                     *         1795827225,
+                     *         1795827240,
+                     *         1795827255,
+                     *         1795827270,
+                     *         1795827285,
+                     *         1795827300,
+                     *         1795827315,
+                     *         1795827330,
+                     *         1795827345,
+                     *         1795827360,
+                     *         1795827375,
+                     *         1795827390,
+                     *         1795827405,
+                     *         1795827420,
+                     *         1795827435,
+                     *         1795827450,
+                     *         1795827465,
+                     *         1795827480,
+                     *         1795827495,
+                     *         1795827510,
+                     *         1795827525,
+                     *         1795827540,
+                     *         1795827555,
+                     *         1795827570,
+                     *         1795827585,
+                     *         1795827600,
+                     *         1795827615,
+                     *         1795827630,
+                     *         1795827645,
+                     *         1795827660,
+                     *         1795827675,
+                     *         1795827690,
+                     *         1795827705,
+                     *         1795827720,
+                     *         1795827735,
+                     *         1795827750,
+                     *         1795827765,
+                     *         1795827780,
+                     *         1795827795,
+                     *         1795827810,
+                     *         1795827825
                      *       ],
                      *       "series": []
                      *     }
@@ -12730,14 +12820,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
+                     *           "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:08.343467Z",
+                     *           "created_at": "2026-11-28T01:03:38.627306Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12795,12 +12885,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
+                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.343467Z",
+                     *       "created_at": "2026-11-28T01:03:38.627306Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12879,12 +12969,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
+                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.343467Z",
+                     *       "created_at": "2026-11-28T01:03:38.627306Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13023,14 +13113,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "52f8faed-f467-4a7a-82d3-d08ac3902b14",
+                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:08.343467Z",
+                     *       "created_at": "2026-11-28T01:03:38.627306Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13098,12 +13188,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
+                     *           "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T23:11:05.296299Z",
+                     *           "created_at": "2026-11-28T01:03:30.079064Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -13118,7 +13208,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-27T23:11:05.321607Z"
+                     *               "last_transition_time": "2026-11-28T01:03:30.116198Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -13188,12 +13278,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
+                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.296299Z",
+                     *       "created_at": "2026-11-28T01:03:30.079064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13208,7 +13298,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
+                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13264,12 +13354,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
+                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.296299Z",
+                     *       "created_at": "2026-11-28T01:03:30.079064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13284,7 +13374,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
+                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13408,12 +13498,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
+                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.296299Z",
+                     *       "created_at": "2026-11-28T01:03:30.079064Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13428,7 +13518,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-27T23:11:05.321607Z"
+                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13570,10 +13660,13 @@ export interface operations {
                      *           "kind": "ClusterQueue",
                      *           "metadata": {
                      *             "name": "research",
-                     *             "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *             "annotations": {
+                     *               "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
+                     *             },
+                     *             "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-27T23:11:05Z"
+                     *             "creationTimestamp": "2026-11-28T01:03:29Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13636,7 +13729,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-27T23:11:08Z"
+                     *                 "lastTransitionTime": "2026-11-28T01:03:40Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13745,10 +13838,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "7689a43c-d620-4642-993c-75c2e15dbb24",
+                     *         "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-27T23:11:05Z"
+                     *         "creationTimestamp": "2026-11-28T01:03:30Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13761,7 +13854,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-27T23:11:05Z"
+                     *             "lastTransitionTime": "2026-11-28T01:03:30Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -13908,10 +14001,13 @@ export interface operations {
                      *       "kind": "ClusterQueue",
                      *       "metadata": {
                      *         "name": "research",
-                     *         "uid": "91e3d6d2-f32f-483b-ab03-a840ef4f7f71",
+                     *         "annotations": {
+                     *           "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
+                     *         },
+                     *         "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-27T23:11:05Z"
+                     *         "creationTimestamp": "2026-11-28T01:03:29Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -13974,7 +14070,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-27T23:11:08Z"
+                     *             "lastTransitionTime": "2026-11-28T01:03:40Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14128,14 +14224,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
+                     *           "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:07.598038Z",
+                     *           "created_at": "2026-11-28T01:03:36.292233Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -14180,12 +14276,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
+                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.598038Z",
+                     *       "created_at": "2026-11-28T01:03:36.292233Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14241,12 +14337,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
+                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.598038Z",
+                     *       "created_at": "2026-11-28T01:03:36.292233Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14371,14 +14467,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bba8d283-8c36-49a6-98b6-3d09da489927",
+                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:07.598038Z",
+                     *       "created_at": "2026-11-28T01:03:36.292233Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14430,12 +14526,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
+                     *           "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:07.803622Z",
+                     *           "created_at": "2026-11-28T01:03:37.118299Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14482,12 +14578,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
+                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.803622Z",
+                     *       "created_at": "2026-11-28T01:03:37.118299Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14546,12 +14642,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
+                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.803622Z",
+                     *       "created_at": "2026-11-28T01:03:37.118299Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14678,12 +14774,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6e432934-d2a2-4edb-89d5-7829933c42e4",
+                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:07.803622Z",
+                     *       "created_at": "2026-11-28T01:03:37.118299Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14737,7 +14833,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "326c3385-972c-4dc1-879d-051831483523",
+                     *           "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14746,7 +14842,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:03.164386Z",
+                     *           "created_at": "2026-11-28T01:03:22.015988Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14788,7 +14884,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
+                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14796,7 +14892,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:03.164386Z",
+                     *       "created_at": "2026-11-28T01:03:22.015988Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14851,7 +14947,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
+                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14859,7 +14955,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:03.164386Z",
+                     *       "created_at": "2026-11-28T01:03:22.015988Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14981,7 +15077,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "326c3385-972c-4dc1-879d-051831483523",
+                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14990,7 +15086,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:03.164386Z",
+                     *       "created_at": "2026-11-28T01:03:22.015988Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15054,7 +15150,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-27T23:11:02.322450Z",
+                     *           "updated_at": "2026-11-28T01:03:18.370569Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -15125,7 +15221,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T23:11:02.322450Z",
+                     *       "updated_at": "2026-11-28T01:03:18.370569Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15197,7 +15293,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15236,7 +15332,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15275,7 +15371,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-24692",
+                     *               "workload": "ai-research/job-train-19749",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15314,7 +15410,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-24692",
+                     *               "workload": "ai-research/job-train-19749",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15353,7 +15449,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15392,7 +15488,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15496,7 +15592,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-27T23:11:02.322450Z",
+                     *       "updated_at": "2026-11-28T01:03:18.370569Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15856,7 +15952,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-27T23:11:10.206274Z"
+                     *           "created_at": "2026-11-28T01:03:45.792989Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -15917,7 +16013,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-27T23:11:10.206274Z"
+                     *       "created_at": "2026-11-28T01:03:45.792989Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16012,7 +16108,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-27T23:11:10.206274Z"
+                     *       "created_at": "2026-11-28T01:03:45.792989Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16222,7 +16318,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-27T23:11:10.881117Z"
+                     *           "heartbeat_at": "2026-11-28T01:03:51.135331Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16254,7 +16350,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-27T23:11:10.963886Z",
+                     *             "last_seen_at": "2026-11-28T01:03:48.594368Z",
                      *             "clock_ahead_seconds": 0
                      *           },
                      *           {
@@ -16361,7 +16457,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-0d775",
+                     *           "name": "job-train-ec1bc",
                      *           "pod_sets": [
                      *             {
                      *               "name": "main",
@@ -16621,12 +16717,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
+                     *           "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:07.143024Z",
+                     *           "created_at": "2026-11-28T01:03:34.570820Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16672,12 +16768,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
+                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.143024Z",
+                     *       "created_at": "2026-11-28T01:03:34.570820Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16735,12 +16831,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
+                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.143024Z",
+                     *       "created_at": "2026-11-28T01:03:34.570820Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16864,12 +16960,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f91b9d45-f30d-4bab-87d0-d2478e4423fe",
+                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:07.143024Z",
+                     *       "created_at": "2026-11-28T01:03:34.570820Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -16922,14 +17018,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
+                     *           "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:08.051925Z",
+                     *           "created_at": "2026-11-28T01:03:37.972133Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -16979,12 +17075,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
+                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.051925Z",
+                     *       "created_at": "2026-11-28T01:03:37.972133Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17048,12 +17144,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
+                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.051925Z",
+                     *       "created_at": "2026-11-28T01:03:37.972133Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17183,14 +17279,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "3a4989a6-127d-4626-8798-bb463c908c62",
+                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:08.051925Z",
+                     *       "created_at": "2026-11-28T01:03:37.972133Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17283,8 +17379,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-28T23:11:13.116348Z",
-                     *       "until": "2026-11-27T23:11:13.116348Z",
+                     *       "since": "2026-10-29T01:03:55.947739Z",
+                     *       "until": "2026-11-28T01:03:55.947739Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17346,28 +17442,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.038,
-                     *           0.135,
-                     *           0.2,
+                     *           0.148,
+                     *           0.548,
+                     *           0.758,
                      *           1,
                      *           0,
-                     *           0.224,
+                     *           0.785,
                      *           0,
                      *           2,
-                     *           0.001
+                     *           0.003
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.038,
-                     *         "wait_p90_seconds": 0.135,
-                     *         "wait_max_seconds": 0.2,
+                     *         "wait_p50_seconds": 0.148,
+                     *         "wait_p90_seconds": 0.548,
+                     *         "wait_max_seconds": 0.758,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.224,
+                     *         "run_mean_seconds": 0.785,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.001
+                     *         "device_hours": 0.003
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17421,14 +17517,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
+                     *           "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:04.882219Z",
+                     *           "created_at": "2026-11-28T01:03:29.117128Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17511,12 +17607,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
+                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:04.882219Z",
+                     *       "created_at": "2026-11-28T01:03:29.117128Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17612,12 +17708,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
+                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:04.882219Z",
+                     *       "created_at": "2026-11-28T01:03:29.117128Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17687,15 +17783,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
+                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-27T23:11:04.882219Z",
-                     *       "deletion_requested_at": "2026-11-27T23:11:14.427342Z",
+                     *       "created_at": "2026-11-28T01:03:29.117128Z",
+                     *       "deletion_requested_at": "2026-11-28T01:03:59.747281Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17802,14 +17898,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ab29a952-eac5-4a31-8f77-a3a5abe068ba",
+                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:04.882219Z",
+                     *       "created_at": "2026-11-28T01:03:29.117128Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17901,14 +17997,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
+                     *           "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:08.494071Z",
+                     *           "created_at": "2026-11-28T01:03:39.546215Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -17958,12 +18054,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
+                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.494071Z",
+                     *       "created_at": "2026-11-28T01:03:39.546215Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18027,12 +18123,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
+                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:08.494071Z",
+                     *       "created_at": "2026-11-28T01:03:39.546215Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18163,14 +18259,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "53f19913-1757-4935-8ec0-e12a825a3c1a",
+                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:08.494071Z",
+                     *       "created_at": "2026-11-28T01:03:39.546215Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18226,12 +18322,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "073ac6f8-b8a8-402b-8dce-5c3b48e41290",
+                     *           "uid": "72eca336-7832-4f9d-bfe2-7455f03054fc",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-27T23:11:02.377251Z",
+                     *           "created_at": "2026-11-28T01:03:18.554577Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18345,12 +18441,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "41b10d96-19af-4d2d-aaf6-24c5ecb32e07",
+                     *       "uid": "347a729d-22a5-4f75-a2ec-d09ebf9245b4",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.872613Z",
+                     *       "created_at": "2026-11-28T01:03:30.989846Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18476,12 +18572,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "41b10d96-19af-4d2d-aaf6-24c5ecb32e07",
+                     *       "uid": "347a729d-22a5-4f75-a2ec-d09ebf9245b4",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:05.872613Z",
+                     *       "created_at": "2026-11-28T01:03:30.989846Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18536,14 +18632,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
+                     *           "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:07.390572Z",
+                     *           "created_at": "2026-11-28T01:03:35.417966Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18590,12 +18686,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
+                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.390572Z",
+                     *       "created_at": "2026-11-28T01:03:35.417966Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18656,12 +18752,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
+                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:07.390572Z",
+                     *       "created_at": "2026-11-28T01:03:35.417966Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18788,14 +18884,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "0889cc8b-818b-4343-8b87-06c3c1f96f78",
+                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:07.390572Z",
+                     *       "created_at": "2026-11-28T01:03:35.417966Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18855,7 +18951,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-27T23:11:10.099518Z"
+                     *           "updated_at": "2026-11-28T01:03:45.449243Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -18908,7 +19004,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T23:11:10.099518Z"
+                     *       "updated_at": "2026-11-28T01:03:45.449243Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -18953,7 +19049,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-27T23:11:10.099518Z"
+                     *       "updated_at": "2026-11-28T01:03:45.449243Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19040,7 +19136,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-27T23:11:10.165911Z"
+                     *       "updated_at": "2026-11-28T01:03:45.623276Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19090,8 +19186,8 @@ export interface operations {
                      *           "cluster_id": 1,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-27T23:11:12.024135Z",
-                     *           "duration_seconds": 0.0014268849990912713,
+                     *           "started_at": "2026-11-28T01:03:52.228513Z",
+                     *           "duration_seconds": 0.011984958000539336,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -19225,7 +19321,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-27T23:11:06.135936Z"
+                     *       "created_at": "2026-11-28T01:03:31.800673Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19300,10 +19396,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "82f69ba4-3822-4757-ba31-443273a3a001",
+                     *           "id": "bbf1cc5f-00bd-476e-b23d-52bb5fd34797",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-27T23:11:06.176916Z",
-                     *           "expires_at": "2027-02-25T23:11:06.176373Z",
+                     *           "created_at": "2026-11-28T01:03:31.961986Z",
+                     *           "expires_at": "2027-02-26T01:03:31.961293Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19358,10 +19454,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "82f69ba4-3822-4757-ba31-443273a3a001",
+                     *       "id": "bbf1cc5f-00bd-476e-b23d-52bb5fd34797",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-25T23:11:06.176373Z",
+                     *       "expires_at": "2027-02-26T01:03:31.961293Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19489,7 +19585,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T23:11:12.920612Z",
+                     *       "since": "2026-11-27T01:03:55.380389Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19596,7 +19692,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-26T23:11:11.021210Z",
+                     *       "since": "2026-11-27T01:03:48.854113Z",
                      *       "renewed_at": null,
                      *       "stages": [
                      *         {
@@ -19697,9 +19793,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-27T23:11:10.987626Z",
-                     *           "started_at": "2026-11-27T23:11:10.993614Z",
-                     *           "ended_at": "2026-11-27T23:11:11.009078Z"
+                     *           "created_at": "2026-11-28T01:03:48.710233Z",
+                     *           "started_at": "2026-11-28T01:03:48.748913Z",
+                     *           "ended_at": "2026-11-28T01:03:48.815388Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19767,7 +19863,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T23:11:10.987626Z",
+                     *       "created_at": "2026-11-28T01:03:48.710233Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
@@ -19825,9 +19921,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T23:11:10.987626Z",
-                     *       "started_at": "2026-11-27T23:11:10.993614Z",
-                     *       "ended_at": "2026-11-27T23:11:11.009078Z",
+                     *       "created_at": "2026-11-28T01:03:48.710233Z",
+                     *       "started_at": "2026-11-28T01:03:48.748913Z",
+                     *       "ended_at": "2026-11-28T01:03:48.815388Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -19928,7 +20024,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-27T23:11:11.177017Z",
+                     *       "created_at": "2026-11-28T01:03:49.293557Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
@@ -19979,14 +20075,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
+                     *           "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:06.927207Z",
+                     *           "created_at": "2026-11-28T01:03:33.787844Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -20032,12 +20128,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
+                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:06.927207Z",
+                     *       "created_at": "2026-11-28T01:03:33.787844Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20097,12 +20193,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
+                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:06.927207Z",
+                     *       "created_at": "2026-11-28T01:03:33.787844Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20228,14 +20324,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bdcb456c-0db9-427f-acc5-7b2d0ac54d77",
+                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:06.927207Z",
+                     *       "created_at": "2026-11-28T01:03:33.787844Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20294,7 +20390,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-27T23:11:02.371173Z"
+                     *           "created_at": "2026-11-28T01:03:18.541811Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20345,7 +20441,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T23:11:05.727443Z"
+                     *       "created_at": "2026-11-28T01:03:30.645389Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20388,7 +20484,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T23:11:05.727443Z"
+                     *       "created_at": "2026-11-28T01:03:30.645389Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20440,7 +20536,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-27T23:11:05.727443Z"
+                     *       "created_at": "2026-11-28T01:03:30.645389Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20485,10 +20581,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "70a7de7a-4ece-4182-9cd0-6eb4f83f0c6d",
+                     *           "id": "692072f9-f2ce-4ed7-bc22-3f7d14404e85",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-27T23:11:06.051630Z",
-                     *           "expires_at": "2027-02-25T23:11:06.051159Z",
+                     *           "created_at": "2026-11-28T01:03:31.438307Z",
+                     *           "expires_at": "2027-02-26T01:03:31.437919Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20568,12 +20664,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
+                     *           "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-27T23:11:05.481122Z",
+                     *           "created_at": "2026-11-28T01:03:30.292580Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20617,12 +20713,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
+                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:05.481122Z",
+                     *       "created_at": "2026-11-28T01:03:30.292580Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20678,12 +20774,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
+                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-27T23:11:05.481122Z",
+                     *       "created_at": "2026-11-28T01:03:30.292580Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20805,12 +20901,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "742b5c76-1520-4a29-ba9f-00199095b04e",
+                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-27T23:11:05.481122Z",
+                     *       "created_at": "2026-11-28T01:03:30.292580Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20926,7 +21022,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "uid": "a2197941-6115-4cc4-940d-1255229beb0d",
+                     *           "uid": "7c19f71c-a987-4113-9afc-6617f376145c",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -20935,10 +21031,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-27T23:11:11.985725Z",
+                     *           "created_at": "2026-11-28T01:03:52.086379Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-27T23:11:11.985725Z",
-                     *           "quota_reserved_at": "2026-11-27T23:11:12.024135Z",
+                     *           "queued_at": "2026-11-28T01:03:52.086379Z",
+                     *           "quota_reserved_at": "2026-11-28T01:03:52.228513Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -21053,7 +21149,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "id": 3,
-                     *           "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
+                     *           "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -21106,7 +21202,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
+                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21115,11 +21211,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T23:11:10.664671Z",
+                     *       "created_at": "2026-11-28T01:03:47.544145Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
-                     *       "admitted_at": "2026-11-27T23:11:10.949868Z",
+                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "admitted_at": "2026-11-28T01:03:48.530086Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21134,14 +21230,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T23:11:10.949868Z"
+                     *           "last_transition_time": "2026-11-28T01:03:48.530086Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21150,7 +21246,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1127.1127.2248",
+                     *       "resource_version": "1146.1146.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21193,7 +21289,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
+                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21264,7 +21360,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 6,
-                     *       "uid": "a2197941-6115-4cc4-940d-1255229beb0d",
+                     *       "uid": "7c19f71c-a987-4113-9afc-6617f376145c",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -21273,10 +21369,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:11.985725Z",
+                     *       "created_at": "2026-11-28T01:03:52.086379Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T23:11:11.985725Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:12.024135Z",
+                     *       "queued_at": "2026-11-28T01:03:52.086379Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:52.228513Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21292,14 +21388,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
+                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
+                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21307,8 +21403,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-27T23:11:13.315828Z",
-                     *       "resource_version": "1157.1149.2298",
+                     *       "deletion_requested_at": "2026-11-28T01:03:56.634143Z",
+                     *       "resource_version": "1177.1169.2338",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "expected_start": null,
@@ -21351,7 +21447,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:12.024135Z"
+                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21361,7 +21457,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-2",
+                     *           "uuid": "GPU-6",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -21370,7 +21466,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-1",
+                     *           "uuid": "GPU-5",
                      *           "node": "gpu-1"
                      *         }
                      *       ],
@@ -21435,7 +21531,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
+                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21444,10 +21540,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:10.664671Z",
+                     *       "created_at": "2026-11-28T01:03:47.544145Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21463,14 +21559,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21479,7 +21575,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1126.1124.2248",
+                     *       "resource_version": "1145.1143.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21522,7 +21618,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
+                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21588,7 +21684,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
+                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21597,10 +21693,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:10.706814Z",
+                     *       "created_at": "2026-11-28T01:03:47.728376Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21616,14 +21712,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21631,8 +21727,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-27T23:11:11.902721Z",
-                     *       "resource_version": "1146.1124.2248",
+                     *       "deletion_requested_at": "2026-11-28T01:03:51.886437Z",
+                     *       "resource_version": "1166.1143.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21675,7 +21771,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21749,10 +21845,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 12,
-                     *           "at": "2026-11-27T23:11:10.949868Z",
+                     *           "at": "2026-11-28T01:03:48.530086Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21851,7 +21947,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
+                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21860,10 +21956,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:10.706814Z",
+                     *       "created_at": "2026-11-28T01:03:47.728376Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21879,14 +21975,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21895,7 +21991,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1139.1124.2248",
+                     *       "resource_version": "1159.1143.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21938,7 +22034,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22155,7 +22251,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
+                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22164,10 +22260,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:10.706814Z",
+                     *       "created_at": "2026-11-28T01:03:47.728376Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22183,14 +22279,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22199,7 +22295,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1134.1124.2248",
+                     *       "resource_version": "1153.1143.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22242,7 +22338,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22308,7 +22404,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 4,
-                     *       "uid": "d9a2c0a4-a5f6-4556-a6a0-9452d7ab114a",
+                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22317,10 +22413,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-27T23:11:10.706814Z",
+                     *       "created_at": "2026-11-28T01:03:47.728376Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-27T23:11:10.706814Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
+                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22336,14 +22432,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22352,7 +22448,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1141.1124.2248",
+                     *       "resource_version": "1161.1143.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22395,7 +22491,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22461,7 +22557,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": 3,
-                     *       "uid": "09ae9112-4332-4d0a-b14c-53afad17f4ce",
+                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22470,11 +22566,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-27T23:11:10.664671Z",
+                     *       "created_at": "2026-11-28T01:03:47.544145Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-27T23:11:10.664671Z",
-                     *       "quota_reserved_at": "2026-11-27T23:11:10.735334Z",
-                     *       "admitted_at": "2026-11-27T23:11:10.949868Z",
+                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
+                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "admitted_at": "2026-11-28T01:03:48.530086Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22489,14 +22585,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-27T23:11:10.735334Z"
+                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-27T23:11:10.949868Z"
+                     *           "last_transition_time": "2026-11-28T01:03:48.530086Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22505,7 +22601,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1136.1127.2248",
+                     *       "resource_version": "1155.1146.2286",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22548,7 +22644,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-27T23:11:10.910125Z"
+                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
                      *         }
                      *       ],
                      *       "devices": [
