@@ -22,13 +22,15 @@ AMOUNTS = st.integers(0, 2**62)
 SHARES = st.sampled_from(["100%", "50%", "33.33%", "0.5%"])
 _WEIGHT = st.integers(0, 2**31 - 1)
 _LIMITS = st.fixed_dictionaries({"workloads": st.integers(1, 10**6)}) | st.fixed_dictionaries(
-    {"resources": st.dictionaries(st.sampled_from(["memory", "nvidia.com/gpu"]), _WEIGHT.map(str), min_size=1)}
+    {"resources": st.dictionaries(st.sampled_from(["x/y", "nvidia.com/gpu"]), _WEIGHT.map(str), min_size=1)}
 )
-USER_LIMITS = st.lists(st.sampled_from(["ada", "bob@example.com", "*"]), unique=True).flatmap(
-    lambda users: st.tuples(*(_LIMITS.map(lambda limit, user=user: {"users": [user], **limit}) for user in users)).map(
-        list
-    )
-)
+
+
+def _limits_of(users: list[str]) -> st.SearchStrategy[list[dict[str, object]]]:
+    return st.tuples(*(st.builds(dict, _LIMITS, users=st.just([user])) for user in users)).map(list)
+
+
+USER_LIMITS = st.lists(st.sampled_from(["ada", "bob@example.com", "*"]), unique=True).flatmap(_limits_of)
 """At most one limit for each user."""
 PRIORITY_WEIGHTS = st.fixed_dictionaries(
     {},

@@ -208,9 +208,9 @@ class Trial:
                 world.set_cohort(replace(world.objects.cohorts["all"], user_limits=limits))
             case SetLimits(_, limits):
                 self.limits["b"] = limits
-                queue = world.objects.cluster_queue("b")
-                assert queue is not None
-                world.set_cluster_queue(replace(queue, user_limits=limits))
+                known = world.objects.cluster_queue("b")
+                assert known is not None
+                world.set_cluster_queue(replace(known, user_limits=limits))
 
     def settle(self, number: int) -> None:
         """Run cycles, and compare each admission's user with the limits, by what the workloads say themselves."""
