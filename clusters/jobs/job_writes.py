@@ -6,11 +6,15 @@ A job is suspended before its templates change, because templates of a running j
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from clusters.client import ClusterClient, ClusterError, JsonObject
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import annotations_of, name_of, namespace_of, uid_of
 from clusters.jobs.whole_objects import difference
+
+_ATTEMPTS: Final = 4
+"""How many times a status is written. The controllers of a job that has just been suspended report about its pods."""
 
 
 def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
@@ -47,22 +51,36 @@ def patch(
 
 
 def ready_for_change(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject:
-    """A suspended job, whose templates may be changed. Raises ClusterError: a `conflict` if it has changed meanwhile.
+    """A suspended job, whose templates may be changed. Raises ClusterError: a `conflict` if it was edited meanwhile.
 
     Without the version that was read, the answer would be a newer job, over whose changes the next write would go: one
-    that was started meanwhile would lose its start time, and an edit of its templates.
+    that was started meanwhile would lose its start time, and an edit of its templates. A controller that reports what
+    became of the job's pods edits nothing: its status is read again.
     """
-    status = kind.status_before_change(there) if kind.is_suspended(there) else None
-    if status is None:
-        return there
-    seen = {key: there["metadata"][key] for key in ("uid", "resourceVersion") if key in there["metadata"]}
-    return patch(client, kind, there, {"metadata": seen, "status": status}, subresource="status")
+    for attempt in range(_ATTEMPTS):
+        status = kind.status_before_change(there) if kind.is_suspended(there) else None
+        if status is None:
+            return there
+        seen = {key: there["metadata"][key] for key in ("uid", "resourceVersion") if key in there["metadata"]}
+        try:
+            return patch(client, kind, there, {"metadata": seen, "status": status}, subresource="status")
+        except ClusterError as error:
+            now = newer(client, kind, there) if error.conflict and attempt + 1 < _ATTEMPTS else None
+            if now is None or _written(now) != _written(there):
+                raise
+            there = now
+    return there
 
 
 def newer(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject | None:
     """The present state of the object; None if it no longer exists."""
     found = client.get(kind.resource, namespace_of(there), name_of(there))
     return found if found is not None and uid_of(found) == uid_of(there) else None
+
+
+def _written(job: JsonObject) -> tuple[object, ...]:
+    """The parts of a job that passes write, and that only edits change."""
+    return job["spec"], annotations_of(job)
 
 
 def _suspended(kind: JobKind, there: JsonObject) -> JsonObject:
