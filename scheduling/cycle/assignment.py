@@ -159,9 +159,16 @@ class Assignment:
         """The admission checks of a workload in its second pass."""
 
     def refuse(self, refusal: Refusal) -> None:
-        """Let it not fit for one reason that concerns the whole workload, whichever flavors it gets."""
+        """Let it not fit for one reason that concerns the whole workload, whichever flavors it gets.
+
+        No other flavor is left to try, so that the workload does not stay at the head of its queue, and the next search
+        begins with the first flavor again.
+        """
         self.mode = Mode.NO_FIT
         self.refusals = [[refusal]]
+        for pod_set in self.pod_sets:
+            for choice in pod_set.flavors.values():
+                choice.tried = -1
 
     @property
     def tried(self) -> list[dict[str, int]]:

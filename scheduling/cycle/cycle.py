@@ -370,7 +370,7 @@ class Cycle:
         """Charge an assignment's usage, to its user too, until the end of the cycle."""
         usage = entry.net_usage()
         self._charge(entry, usage)
-        if entry.cq.user_limits:
+        if entry.cq.user_limits and not entry.is_second_pass:  # in a second pass its user is charged already
             self._state.user_usage.add(entry.info, entry.cq, usage)
             self._used.append((entry, usage))
 

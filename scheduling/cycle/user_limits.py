@@ -42,7 +42,8 @@ def _replaced(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> Iterat
     if replaced is not None:
         yield replaced
     if parent:
-        yield from (other for other in cq.workloads.values() if other.workload.parent == parent)
+        siblings = (other for other in cq.workloads.values() if other.workload.parent == parent)
+        yield from (other for other in siblings if other is not replaced)
 
 
 def _describe(excess: Excess, user: str) -> str:

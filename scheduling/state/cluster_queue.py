@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.cohort import PreemptionProtection, PriorityWeights, UserLimit
+from scheduling.model.cohort import ANYONE, PreemptionProtection, PriorityWeights, UserLimit
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import FlavorResource
 from scheduling.model.vocabulary import (
@@ -55,10 +55,22 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class LimitedNode:
-    """A ClusterQueue or Cohort with limits by user. `name`: "ClusterQueue q" or "Cohort c"."""
+    """A ClusterQueue or Cohort with limits by user. `name`: "ClusterQueue q" or "Cohort c". `by_user`: the limit that
+    names a user."""
 
     name: str
     limits: tuple[UserLimit, ...]
+    by_user: Mapping[str, UserLimit]
+
+    @classmethod
+    def of(cls, name: str, limits: tuple[UserLimit, ...]) -> LimitedNode:
+        """Index the limits by their users; of two limits for one user, the first counts."""
+        return cls(name, limits, {user: limit for limit in reversed(limits) for user in limit.users})
+
+    def limits_for(self, user: str) -> tuple[UserLimit, ...]:
+        """The one limit that counts for a user, as a tuple; empty: the user is not limited here."""
+        found = self.by_user.get(user) or self.by_user.get(ANYONE)
+        return () if found is None else (found,)
 
 
 class ClusterQueueState:

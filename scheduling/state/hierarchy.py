@@ -107,7 +107,10 @@ class Hierarchy:
         stated = [(f"ClusterQueue {cq.name}", cq.spec.user_limits)]
         above = (self._state.cohorts.get(node.name) for node in cq.node.ancestors())
         stated += [(f"Cohort {cohort.name}", cohort.user_limits) for cohort in above if cohort is not None]
-        before, cq.user_limits = cq.user_limits, tuple(LimitedNode(name, limits) for name, limits in stated if limits)
+        before, cq.user_limits = (
+            cq.user_limits,
+            tuple(LimitedNode.of(name, limits) for name, limits in stated if limits),
+        )
         if bool(before) != bool(cq.user_limits):
             for info in cq.queue.in_order():
                 self._state.outdated.setdefault(info.key, False)

@@ -61,7 +61,7 @@ class UserUsage:
             for other in replaced:
                 if other.workload.submitted_by == user:
                     held = _without(held, other.usage)
-            levels.append(QueueLevel(node.name, limits=node.limits, users={user: held}))
+            levels.append(QueueLevel(node.name, limits=node.limits_for(user), users={user: held}))
         return levels
 
     def levels(self, cq: ClusterQueueState) -> list[QueueLevel]:
@@ -77,18 +77,17 @@ class UserUsage:
         return Holding(found.resources, found.workloads) if found is not None else NOTHING
 
     def _users(self, node: LimitedNode) -> dict[str, _Sum]:
-        users = self._sums.get(node.name)
-        if users is None:
-            users = self._sums[node.name] = self._sum_up(node)
-        return users
+        if node.name not in self._sums:
+            self._sum_up()
+        return self._sums[node.name]
 
-    def _sum_up(self, node: LimitedNode) -> dict[str, _Sum]:
-        users: dict[str, _Sum] = {}
+    def _sum_up(self) -> None:
+        """Sum up all limited nodes at once, so that the cost does not grow with their number."""
+        self._sums = {}
         for cq in self._cluster_queues.values():
-            if any(each.name == node.name for each in cq.user_limits):
+            for users in [self._sums.setdefault(node.name, {}) for node in cq.user_limits]:
                 for info in cq.workloads.values():
                     users.setdefault(info.workload.submitted_by, _Sum()).add(info.usage, 1)
-        return users
 
 
 def _without(held: Holding, usage: CellAmounts) -> Holding:

@@ -138,6 +138,18 @@ def test_equal_workloads_of_other_users_are_still_decided() -> None:
     assert admissions(cycle(builder.world)) == ["bob"], "one refusal is for all equal workloads of the user"
 
 
+def test_users_pass_one_at_the_limit_in_a_queue_with_several_flavors() -> None:
+    builder = Builder().queue("q", {"cheap": 10, "dear": 10, "dearest": 10}, user_limits=ONE_WORKLOAD)
+    builder.running("held", "q", 1, flavor="cheap", submitted_by="ada")
+    for number in range(1, 6):
+        builder.pending(f"ada{number}", "q", {"cpu": f"{number}"}, submitted_by="ada", at=float(number))
+    builder.pending("bob", "q", 1, submitted_by="bob", at=99.0)
+    assert holders(builder.world) == ["bob"], "each shape of ada is refused once, and none stays at the head"
+    builder.world.delete_workload(f"{NAMESPACE}/held")
+    (decision,) = (each for result in settled(builder.world) for each in result.admissions)
+    assert decision.pod_sets[0].flavors == {"cpu": "cheap"}, "the search begins with the first flavor again"
+
+
 def test_a_limit_may_come_and_go_while_workloads_wait() -> None:
     builder = Builder().queue("q", {"default": 2})
     builder.running("held", "q", 2, submitted_by="ada")

@@ -9,6 +9,7 @@ import pytest
 
 from scheduling.lifecycle.conditions import evict, sync_admitted
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule, AdmissionCheckState, PodSetUpdate
+from scheduling.model.cohort import UserLimit
 from scheduling.model.configuration import WaitForPodsReady
 from scheduling.model.node import Node
 from scheduling.model.selectors import Taint
@@ -326,3 +327,23 @@ def test_checks_that_were_ready_before_the_reservation_have_a_second_pass_too() 
     assert builder.world.has_active()
     (second,) = cycle(builder.world, 1001.0).admissions
     assert (second.admitted, places(builder, "w")) == (True, {"n1": 3})
+
+
+def test_a_second_pass_that_preempts_counts_for_its_user_once() -> None:
+    """Its workload holds quota already, whether or not its user's sums are known before the cycle."""
+    two = (UserLimit(users=("*",), workloads=2),)
+    builder = queue(preemption=preemption(within="LowerPriority"), user_limits=two)
+    builder.world.set_node(node("n1"))
+    for name, user, priority in (("low", "bob", 0), ("high", "ada", 9)):
+        builder.pending(name, "q", 1, count=3, topology=NEEDS_HOST, priority=priority, submitted_by=user)
+        cycle(builder.world, 1001.0)
+        answer(builder, name, 1001.0)
+        if user == "bob":
+            cycle(builder.world, 1002.0)
+    builder.cohort("unrelated")  # sums of users are computed anew after an edit
+    builder.pending("ada1", "q", 1, submitted_by="ada", at=5.0)
+    result = cycle(builder.world, 1003.0)
+    assert preemptions(result) == {"low": "InClusterQueue"}
+    assert admissions(result) == ["ada1"]
+    builder.pending("ada2", "q", 1, submitted_by="ada", at=6.0)
+    assert [admissions(cycle(builder.world, 1004.0 + step)) for step in range(3)] == [[], [], []]
