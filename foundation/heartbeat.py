@@ -2,7 +2,8 @@
 
 While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor
 can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it. A
-scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked.
+scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked. In
+a process of several roles, no loop touches the file while another one hangs.
 
 Times are those of Redis' clock, which all processes share, so a wrong clock makes no process look dead or alive. How
 far a process's own clock differs is written beside them.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -93,14 +94,32 @@ def note_progress(is_well: bool) -> None:
     (_progress.set if is_well else _progress.clear)()
 
 
+_loops: Final[dict[tuple[Role, str], float]] = {}
+"""When each loop of a process of several roles turned last, in seconds that only go forward."""
+
+
+def join_loops(places: Iterable[tuple[Role, str]], since: float | None = None) -> None:
+    """Let these loops of this process, each by its role and cluster, count together: if one stands still, none touches
+    the file. `since`: when they began to turn, in seconds that only go forward; by default now."""
+    _loops.clear()
+    _loops.update(dict.fromkeys(places, time.monotonic() if since is None else since))
+
+
 def touch_file() -> None:
-    """Touch the file that HEARTBEAT_PATH names, unless the work of this process fails."""
-    if settings.HEARTBEAT_PATH and _progress.is_set():
+    """Touch the file that HEARTBEAT_PATH names, unless the work of this process fails or one of its loops hangs."""
+    if settings.HEARTBEAT_PATH and _progress.is_set() and not _hanging():
         Path(settings.HEARTBEAT_PATH).touch()
+
+
+def _hanging() -> list[tuple[Role, str]]:
+    now = time.monotonic()
+    return [place for place, turned_at in _loops.items() if now - turned_at >= SILENT_SECONDS]
 
 
 def touch_heartbeat(role: Role, cluster: str = "") -> None:
     """Say that the loop of a process of this role has turned. Never fails because of Redis."""
+    if (role, cluster) in _loops:
+        _loops[role, cluster] = time.monotonic()
     touch_file()
     note_life(role, cluster)
 

@@ -24,7 +24,7 @@ RELEASE_TASK: Final = "clusters.tasks.release_pods"
 FORCED_DELETION_TASK: Final = "clusters.tasks.force_deletion"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _OWN_QUEUE: Final = "scheduler-"
-_PUSH_QUEUE: Final = "push"
+PUSH_QUEUE: Final = "push"
 
 _COLLAPSE_MILLISECONDS: Final = 1000
 """A wake-up replaces all later ones for this long, unless the task takes it sooner (`wake_taken`)."""
@@ -55,24 +55,24 @@ def wake_scheduler(cluster: str) -> None:
 
 def request_push(cluster: str) -> None:
     """On commit: have what the cluster named has not heard yet pushed to it. Collapses as above and never raises."""
-    transaction.on_commit(partial(_broker.send, PUSH_TASK, _PUSH_QUEUE, cluster), robust=True)
+    transaction.on_commit(partial(_broker.send, PUSH_TASK, PUSH_QUEUE, cluster), robust=True)
 
 
 def request_release(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
     """On commit: have Kueue's finalizer taken off pods of the cluster named, each by namespace and name. A request that
     is lost is made again with the watcher's next list. Never raises."""
-    transaction.on_commit(partial(_broker.send, RELEASE_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
+    transaction.on_commit(partial(_broker.send, RELEASE_TASK, PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
 def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
     """On commit: have pods of the cluster named, each by namespace and name, deleted without a kubelet. A request that
     is lost is made again with the watcher's next list. Never raises."""
-    transaction.on_commit(partial(_broker.send, FORCED_DELETION_TASK, _PUSH_QUEUE, cluster, pods=pods), robust=True)
+    transaction.on_commit(partial(_broker.send, FORCED_DELETION_TASK, PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
 def request_chore(task: str, seconds: float) -> None:
     """Have a push worker run a housekeeping task within these seconds, once if several ask. Never raises."""
-    _broker.send_once(task, _PUSH_QUEUE, _key(task, ""), {}, seconds)
+    _broker.send_once(task, PUSH_QUEUE, _key(task, ""), {}, seconds)
 
 
 def wake_taken(task: str, cluster: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
+from celery.concurrency.solo import TaskPool as SoloPool
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import beat_init, celeryd_init, task_postrun, task_prerun, worker_ready
 from django.db import DatabaseError, close_old_connections
@@ -19,6 +20,8 @@ from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.wake_ups import request_chore, scheduled_cluster
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
+# Celery runs Django's checks and drops what they find, but they load every view: 20 MiB in each worker and in beat.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 # Chosen by the scheme of the URL, not by `broker_transport`: with the latter, kombu connects to rediss:// without TLS.
 TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.broker:Transport")
@@ -45,9 +48,10 @@ class Heartbeat(bootsteps.StartStopStep):
         self._timer: Any = None
 
     def start(self, parent: Any) -> None:
-        """Begin with the worker."""
+        """Begin with the worker. Where its pool has threads, the thread of the cycles beats for the scheduler."""
         cluster = scheduled_cluster(parent.app.amqp.queues.consume_from)
-        beat = (Role.PUSH, "") if cluster is None else (Role.SCHEDULER, cluster)
+        decides = cluster is not None and issubclass(parent.pool_cls, SoloPool)
+        beat = (Role.SCHEDULER, cluster or "") if decides else (Role.PUSH, "")
         touch_heartbeat(*beat)
         self._timer = parent.timer.call_repeatedly(HEARTBEAT_SECONDS, touch_heartbeat, beat)
 

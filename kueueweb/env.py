@@ -19,7 +19,7 @@ _MIN_SECRET_LENGTH = 32
 _MIN_SECRET_CHARACTERS = 8
 _PLACEHOLDER = re.compile(r"change.?(me|it|this)|placeholder|insecure|your.?(secret|password|key)|^\.+$", re.IGNORECASE)
 _EXAMPLE_HOST = re.compile(r"(^|\.)(example(\.(com|org|net))?|invalid)$", re.IGNORECASE)
-_SERVICES = {"studio", "watch_cluster"}
+_SERVICES = {"run", "studio", "watch_cluster"}
 """Commands without a user: what they write is attributed to the service."""
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}

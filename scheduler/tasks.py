@@ -11,6 +11,7 @@ from random import shuffle
 from typing import Any, Final
 
 from celery import shared_task
+from celery.concurrency.solo import TaskPool as SoloPool
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
@@ -23,7 +24,7 @@ from accounts.services.kept_answers import forget_answers
 from foundation.advisory_locks import LockedWork, try_lock, try_one_of
 from foundation.chores import runs_while
 from foundation.garbage_collection import calm_the_collector
-from foundation.heartbeat import note_progress, touch_file
+from foundation.heartbeat import HEARTBEAT_SECONDS, Role, note_progress, touch_file, touch_heartbeat
 from foundation.outages import patiently
 from foundation.wake_ups import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from gpus.services import telemetry
@@ -35,6 +36,7 @@ from scheduler.housekeeping.node_quotas import follow_nodes
 from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_clusters
+from scheduler.leader.cycle_thread import CycleThread
 from scheduler.leader.engine import Engine
 from scheduler.leader.recovery import SchedulingFailed
 from scheduler.leader.schedulings import Schedulings
@@ -46,6 +48,8 @@ TICK_SECONDS: Final = 1.0
 _CHECKING_AT_ONCE: Final = 2
 
 leadership = Leadership()
+_threads: Final[list[CycleThread]] = []
+"""The thread of the cycles, in a worker whose pool has threads: it also does other work, or could run two cycles."""
 
 
 @celeryd_after_setup.connect
@@ -62,6 +66,8 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
         # A process that does not lead would consume wake-ups meant for the leader.
         patiently(lambda: leadership.wait(_sleep_while_standing_by))
         _log.info("%s leads", sender)
+        if not issubclass(instance.pool_cls, SoloPool):
+            _threads.append(CycleThread(_Turns().run))
 
 
 def _sleep_while_standing_by(seconds: float) -> None:
@@ -82,9 +88,26 @@ def tick() -> None:
     run_cycles()
 
 
+class _Turns:
+    """The runs of a thread. It says itself that it is alive: the worker's loop turns even if a run hangs."""
+
+    def __init__(self) -> None:
+        self._beat_at = float("-inf")
+
+    def run(self, cluster: str | None) -> None:
+        """One run."""
+        close_old_connections()
+        _run(cluster)
+        if time.monotonic() - self._beat_at >= HEARTBEAT_SECONDS:
+            self._beat_at = time.monotonic()
+            touch_heartbeat(Role.SCHEDULER, leadership.cluster)
+
+
 @worker_shutdown.connect
 def step_down(**_: Any) -> None:
     """Release leadership on an orderly shutdown."""
+    while _threads:
+        _threads.pop().stop()
     leadership.release()
 
 
@@ -92,6 +115,17 @@ def step_down(**_: Any) -> None:
 def run_cycles(cluster: str | None = None) -> None:
     """Schedule the cluster that a wake-up names, or all clusters that this process leads, until nothing more happens or
     a second is over. A cluster that another scheduler runs is followed and shown.
+
+    In a worker with threads, the thread of the cycles does so, and the task does not wait for it.
+    """
+    for thread in _threads:
+        thread.request(cluster)
+        return
+    _run(cluster)
+
+
+def _run(cluster: str | None) -> None:
+    """Schedule the cluster, or all.
 
     A worker that lost its lease exits: its state is outdated, and the new leader has loaded everything.
     """

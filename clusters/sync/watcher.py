@@ -77,6 +77,7 @@ _OPTIONAL: Final = frozenset(
 _MAY_BE_FORBIDDEN: Final = frozenset([*LIMIT_KINDS, *_OPTIONAL, NAMESPACES, PRIORITY_CLASSES, EVENTS])
 """Kinds that the watcher can do without."""
 _FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
+RELIST_SECONDS: Final = 60.0
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.25
@@ -119,7 +120,7 @@ class Watcher:
         self,
         cluster: Cluster,
         client: ClusterClient,
-        relist_seconds: float = 60.0,
+        relist_seconds: float = RELIST_SECONDS,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -135,6 +136,11 @@ class Watcher:
         self._looked_at = 0.0
         self._version = ""
         self._follow_mode()
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._given.server
 
     def _follow_mode(self) -> None:
         """Follow the kinds of the cluster's mode. Kinds are applied in this order."""

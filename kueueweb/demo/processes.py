@@ -1,4 +1,5 @@
-"""The processes that make up kueueweb, as the demo starts them on one machine; docker-compose.yml starts the same."""
+"""The processes that make up kueueweb, on one machine: apart, as docker-compose.yml starts them, or with several roles
+in one, as the demo does."""
 
 import sys
 from collections.abc import Mapping
@@ -30,26 +31,35 @@ def processes(
     snapshot: Path,
     fleet: str = FLEETS[0],
     webhook_port: int | None = None,
+    together: bool = False,
 ) -> list[Process]:
     """Return the processes that run until they are stopped, in the order of their start.
 
-    With a port for it, the simulated cluster calls the admission webhook, as a real one does.
+    With a port for it, the simulated cluster calls the admission webhook, as a real one does. `together`: whether one
+    process has the roles of scheduler, push, watcher and beat.
     """
     scale = f"{time_scale:g}"
     cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot), "--fleet", fleet)
+    simulated_cluster = Process("simulated-cluster", _manage("simulated_cluster", *cluster))
     return [
         Process("web", _web(host, port)),
-        Process("scheduler", _worker("scheduler", "--pool", "solo")),
-        Process("simulated-cluster", _manage("simulated_cluster", *cluster)),
-        Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
-        Process("watcher", _manage("watch_cluster", "--cluster", "default")),
-        Process("beat", _celery("beat")),
+        *([simulated_cluster, Process("run", _manage("run"))] if together else _apart(simulated_cluster)),
         Process("studio", _manage("studio")),
         *([] if webhook_port is None else [_webhook(webhook_port)]),
         Process(
             "jobs",
             _manage("demo_jobs", "--server", f"http://127.0.0.1:{port}", "--time-scale", scale, "--fleet", fleet),
         ),
+    ]
+
+
+def _apart(simulated_cluster: Process) -> list[Process]:
+    return [
+        Process("scheduler", _worker("scheduler", "--pool", "solo")),
+        simulated_cluster,
+        Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
+        Process("watcher", _manage("watch_cluster", "--cluster", "default")),
+        Process("beat", _celery("beat")),
     ]
 
 

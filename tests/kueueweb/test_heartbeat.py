@@ -23,6 +23,7 @@ from foundation.heartbeat import (
     Role,
     RoleHealth,
     is_alive,
+    join_loops,
     note_life,
     note_progress,
     role_health,
@@ -38,6 +39,7 @@ PROCESSES = {
     "push": [*CELERY, "worker", "--queues", "nobody", "--pool", "threads", "--concurrency", "1", "--without-mingle"],
     "scheduler": [*CELERY, "worker", "--queues", "no-one", "--pool", "solo", "--without-mingle"],
     "beat": [*CELERY, "beat"],
+    "run": [sys.executable, "manage.py", "run", "--roles", "push,beat"],
     "studio": [sys.executable, "manage.py", "studio"],
 }
 
@@ -60,6 +62,22 @@ def test_while_runs_fail_the_file_is_not_touched(settings: Any, tmp_path: Path) 
         note_progress(True)
     touch_heartbeat(Role.SCHEDULER)
     assert (tmp_path / "alive").exists()
+
+
+def test_while_a_loop_hangs_the_others_of_its_process_do_not_touch_the_file(settings: Any, tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    settings.HEARTBEAT_PATH = str(alive)
+    now = time.monotonic()
+    try:
+        join_loops([(Role.PUSH, ""), (Role.WATCHER, "default")], since=now - SILENT_SECONDS - 1)
+        touch_heartbeat(Role.PUSH)
+        assert not alive.exists()
+        touch_heartbeat(Role.WATCHER, "another")
+        assert not alive.exists()
+        touch_heartbeat(Role.WATCHER, "default")
+        assert alive.exists()
+    finally:
+        join_loops([])
 
 
 @pytest.fixture

@@ -92,6 +92,7 @@ class Command(BaseCommand):
                 snapshot=state / "simulated-cluster.json",
                 fleet=options["fleet"],
                 webhook_port=free_port(),
+                together=True,
             )
             for process in lasting:
                 supervisor.start(process)

@@ -70,7 +70,7 @@ def test_it_ends_cleanly_and_starts_again(folder: Path) -> None:
     with urlopen(f"{first.address()}/readyz") as answer:
         assert answer.status == 200
     family = first.family()
-    assert len(family) >= 8  # PostgreSQL, Valkey, web, two workers, simulated cluster, watcher, beat
+    assert len(family) >= 8  # PostgreSQL and its own, Valkey, web, simulated cluster, run, studio, webhook
     assert first.end(signal.SIGINT) == 0, first.said
     assert [process for process in family if process.is_running()] == []
 
