@@ -24,7 +24,7 @@ class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
     help = "Watch a Kubernetes cluster: its nodes, jobs, pods, and their limits."
-    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view, which is 20 MiB
+    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         "Run several roles in one process, for the demo and small clusters: scheduler, push, beat and the watcher of "
         "one cluster. Of two such processes with the role scheduler, one stands by with all its roles."
     )
-    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view, which is 20 MiB
+    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

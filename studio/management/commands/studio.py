@@ -17,7 +17,7 @@ class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
     help = "Try users' questions with scheduling cycles, each in a child process on a copy of the cluster."
-    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view, which is 20 MiB
+    requires_system_checks = []  # `migrate` and `serve` make them; here they would load every view
 
     def handle(self, *args: Any, **options: Any) -> None:
         wait_until_migrated()
