@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from django.db import DatabaseError, close_old_connections
+from django.db import Error, close_old_connections
 
 from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 class ReachHeartbeat:
     """Asks the servers of a role again and again. A refusal of every request (410, 429, 500) is no answer.
 
-    `reach` asks each of them, and raises ClusterError or DatabaseError where one does not answer.
+    `reach` asks each of them, and raises ClusterError or an error of the database where one does not answer.
     """
 
     def __init__(self, role: Role, cluster: str, reach: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class ReachHeartbeat:
         """Ask once, and note the answer where the overview, `/readyz` and the metrics read it."""
         try:
             self._reach()
-        except (ClusterError, DatabaseError) as error:
+        except (ClusterError, Error) as error:
             if self._answered:
                 _log.warning("The %s of cluster %s is shown as silent: %s", self._role, self._cluster, error)
             self._answered = False
@@ -54,7 +54,7 @@ class ReachHeartbeat:
 
 
 def reach_servers(cluster: Cluster, client: ClusterClient) -> None:
-    """Ask the database and the API server, without which no review is answered. Raises ClusterError or
-    DatabaseError."""
+    """Ask the database and the API server, without which no review is answered. Raises ClusterError or an
+    error of the database."""
     Cluster.objects.filter(pk=cluster.pk).exists()
     client.ping(HEARTBEAT_SECONDS)

@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 import pytest
-from django.db import connection
+from django.db import InterfaceError, connection
 
 from clusters.client import connect
 from clusters.reach_heartbeat import ReachHeartbeat, reach_servers
@@ -70,6 +70,20 @@ def test_a_webhook_lives_while_the_database_and_the_api_server_answer_it(system:
     finally:
         connection.settings_dict["HOST"] = right
     assert lives()
+
+
+def test_a_webhook_whose_connection_broke_while_it_asked_is_silent_and_asks_again(system: System) -> None:
+    """Django has errors of the connection that are no DatabaseError. One of these ended the thread."""
+
+    def ask_on_a_closed_cursor() -> None:
+        with connection.cursor() as cursor:
+            cursor.close()
+            cursor.execute("SELECT 1")
+
+    with pytest.raises(InterfaceError):
+        ask_on_a_closed_cursor()
+    ReachHeartbeat(Role.WEBHOOK, system.cluster.name, ask_on_a_closed_cursor).ask()
+    assert not is_alive(Role.WEBHOOK, system.cluster.name)
 
 
 def test_a_watcher_asks_its_server(system: System) -> None:
