@@ -225,7 +225,7 @@ def _note_made(made: Sequence[CreatedWorkload], parents: Sequence[Workload], pla
 
 
 def _follow(cluster: Cluster, family: _Family, now: datetime) -> None:
-    """Mark the parent, and give its variants its priority."""
+    """Mark the parent, and give its variants its priority and its owner."""
     parent = family.parent
     if parent is None or family.over:
         return
@@ -235,7 +235,11 @@ def _follow(cluster: Cluster, family: _Family, now: datetime) -> None:
         changes = {"labels": labels, "has_variants": bool(family.flavors), "updated_at": now}
         Workload.objects.filter(pk=parent.pk).update(**changes)
     stale = {row.pk for row in family.stale()}
-    others = [row for row in family.variants if row.priority != parent.priority and row.pk not in stale]
+    kept = [row for row in family.variants if row.pk not in stale]
+    for row in kept:
+        if row.submitted_by != parent.submitted_by:
+            Workload.objects.filter(pk=row.pk).update(submitted_by=parent.submitted_by)
+    others = [row for row in kept if row.priority != parent.priority]
     if others:
         change_priority(
             cluster, _keys(others), parent.priority, priority_class_name=_class_of(parent), actor=_ACTOR, now=now

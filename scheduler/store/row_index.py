@@ -425,7 +425,9 @@ class RowIndex:
             flavors = () if self._family_refusal(parent, has_variants=True) else queue.flavor_order
         variants = self._variants_of(key)
         if parent is not None and any(
-            (each.queue_name, each.priority) != (parent.queue_name, parent.priority) for each in variants
+            (each.queue_name, each.priority, each.submitted_by)
+            != (parent.queue_name, parent.priority, parent.submitted_by)
+            for each in variants
         ):
             return flavors
         return flavors if sorted(each.variant_flavor for each in variants) != sorted(flavors) else None

@@ -249,6 +249,17 @@ def test_variants_follow_the_priority_of_their_parent() -> None:
     assert {row.priority for row in there.variants().values()} == {7}
 
 
+def test_variants_count_in_the_limits_of_the_user_who_resubmits_their_parent() -> None:
+    there = Installation(reservation=0, spot=5000)
+    there.submit(submitted_by="alice")
+    there.turn(3)
+    Workload.objects.filter(parent_name="").update(submitted_by="bob")
+    there.turn(2)
+    assert [row.submitted_by for row in there.variants().values()] == ["bob", "bob"]
+    assert there.engine.run().refused == 0
+    assert not there.engine.run().more, "they are followed once"
+
+
 def test_a_workload_that_moves_to_another_queue_takes_its_variants_along() -> None:
     there = Installation(reservation=0, spot=0)
     make_cluster_queue(there.cluster, "plain", quotas={"spot": {"cpu": 5000}}, local_queue="plain")
