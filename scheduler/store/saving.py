@@ -28,10 +28,12 @@ from scheduler.store.rows import delete_workloads, write_devices, write_log, wri
 LOCK_TIMEOUT: Final = "2s"
 """How long a batch waits for a locked row before it is refused and tried again."""
 
+_LOCK_WORKLOADS: Final = "SELECT id, generation FROM queues_workload WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+
 
 class BatchRefused(Exception):
     """The decisions are outdated; nothing was written. `by_rule`: a database constraint rejects them, and may do so
-    again. `outdated`: the workloads that changed since they were read, row id -> namespace/name.
+    again. `outdated`: the workloads that changed since they were read, or may be locked, row id -> namespace/name.
     """
 
     def __init__(self, message: str, *, by_rule: bool = False, outdated: Mapping[int, str] | None = None) -> None:
@@ -70,13 +72,19 @@ def _is_temporary(error: OperationalError) -> bool:
 
 def save(batch: Batch) -> None:
     """Write the batch. Raises `BatchRefused` (something changed, nothing was written) or `LeaseLost` (another
-    process leads)."""
+    process leads).
+
+    Within `hold_rows` workloads are locked already, and those of the batch may come before them in the order of locks.
+    To wait for one could be a deadlock with a transaction that has it and waits for a held one. So the batch is refused
+    at once, and the next one holds all of them, in order.
+    """
+    rows_are_held = connection.in_atomic_block
     try:
         with unnoticed_transaction() as cursor:
             cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             fence(batch.cluster_id, batch.epoch)
             if batch:
-                _check(cursor, batch)
+                _check(cursor, batch, may_wait=not rows_are_held)
                 write_workloads(cursor, batch.workloads)
                 write_pod_sets(cursor, batch.workloads)
                 write_devices(cursor, batch)
@@ -89,7 +97,8 @@ def save(batch: Batch) -> None:
         raise BatchRefused(f"it violates a database constraint: {error}", by_rule=True) from error
     except OperationalError as error:
         if _is_temporary(error):
-            raise BatchRefused(f"a row was locked for too long: {error}") from error
+            waited_for = {write.id: write.workload.key for write in batch.workloads}
+            raise BatchRefused(f"a row was locked for too long: {error}", outdated=waited_for) from error
         raise
 
 
@@ -126,7 +135,7 @@ def _finish_replaced(batch: Batch) -> None:
         record_replaced(cluster, (namespace, name), reason, message)
 
 
-def _check(cursor: Any, batch: Batch) -> None:
+def _check(cursor: Any, batch: Batch, *, may_wait: bool) -> None:
     cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
     row = cursor.fetchone()
     if row is None or row[0] != batch.configuration_generation:
@@ -134,9 +143,7 @@ def _check(cursor: Any, batch: Batch) -> None:
     expected = {write.id: write for write in batch.workloads}
     if not expected:
         return
-    cursor.execute(
-        "SELECT id, generation FROM queues_workload WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(expected)]
-    )
+    cursor.execute(_LOCK_WORKLOADS if may_wait else f"{_LOCK_WORKLOADS} NOWAIT", [list(expected)])
     found = dict(cursor.fetchall())
     outdated = {id_: write.workload.key for id_, write in expected.items() if found.get(id_) != write.generation}
     if outdated:

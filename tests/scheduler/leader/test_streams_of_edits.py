@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
@@ -12,9 +13,11 @@ from accounts.models import Cluster
 from queues.models import ClusterQueue, Workload
 from scheduler.leader.engine import REFUSALS_BY_EDITS, Engine
 from scheduler.store.batch import Batch
-from scheduler.store.saving import save
+from scheduler.store.saving import BatchRefused, save
+from tests.acceptance.processes import database_url, wait_for
 from tests.engines import NOW, in_another_session, statuses
 from tests.factories import make_cluster, make_cluster_queue, make_workload
+from tests.scheduler.store.test_lock_order import Writer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,4 +91,52 @@ def test_a_row_that_stays_locked_refuses_the_batch_and_nothing_else(cluster: Clu
         in_another_session(lambda: refused.append(engine.run(0.0).refused))
     assert refused == [1]
     decide(engine)
+    assert statuses() == {"a": "Admitted", "b": "Admitted"}
+
+
+def refused_so_often(
+    cluster: Cluster, save: Callable[[Batch], None] = save, clock: Callable[[], float] = lambda: NOW, edited: str = "b"
+) -> Engine:
+    """An engine whose first batches are refused for an edited workload, so that the next one, which is saved, holds
+    rows."""
+    refusals = iter(range(REFUSALS_BY_EDITS))
+    outdated = {row.pk: row.key for row in Workload.objects.filter(name=edited)}
+
+    def save_later(batch: Batch) -> None:
+        if next(refusals, None) is not None:
+            raise BatchRefused("edited since", outdated=outdated)
+        save(batch)
+
+    return Engine(cluster, "test", clock=clock, save=save_later)
+
+
+def test_a_batch_that_holds_rows_never_waits_for_earlier_ones(cluster: Cluster) -> None:
+    """It held b and waited for a, and an apply that had a waited for b: the database ended one of them."""
+    saved: list[str] = []
+
+    def lock_in_order() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT FROM queues_workload WHERE name = 'a' FOR UPDATE")
+            cursor.execute("SELECT FROM queues_workload WHERE name = 'b' FOR UPDATE")
+
+    writer = Writer(lock_in_order)
+
+    def save_while_it_waits(batch: Batch) -> None:
+        if not saved:
+            writer.start()
+            waiting = "SELECT FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
+            pid = connection.connection.info.backend_pid
+            with psycopg.connect(database_url(), autocommit=True) as observer:
+                wait_for("the apply to meet the batch", lambda: bool(observer.execute(waiting, [pid]).fetchall()))
+        try:
+            save(batch)
+        except BatchRefused as refusal:
+            saved.append(f"refused for {', '.join(sorted(refusal.outdated.values()))}")
+            raise
+        saved.append("saved")
+
+    decide(refused_so_often(cluster, save_while_it_waits))
+    writer.join()
+    assert writer.error is None
+    assert saved[:2] == ["refused for team/a", "saved"]
     assert statuses() == {"a": "Admitted", "b": "Admitted"}
