@@ -93,6 +93,8 @@ def save(batch: Batch) -> None:
                 _finish_replaced(batch)
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
+            # Foreign keys are checked here and not at the end of `hold_rows`, where no batch is refused any more.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     except (IntegrityError, DataError) as error:
         raise BatchRefused(f"it violates a database constraint: {error}", by_rule=True) from error
     except OperationalError as error:

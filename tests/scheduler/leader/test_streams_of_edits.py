@@ -140,3 +140,25 @@ def test_a_batch_that_holds_rows_never_waits_for_earlier_ones(cluster: Cluster) 
     assert writer.error is None
     assert saved[:2] == ["refused for team/a", "saved"]
     assert statuses() == {"a": "Admitted", "b": "Admitted"}
+
+
+def test_a_decision_that_breaks_a_foreign_key_is_set_aside_while_rows_are_held(cluster: Cluster) -> None:
+    """Foreign keys are checked at the end of a transaction, which is then that of the rows that are held."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE allowed (name text, status text, PRIMARY KEY (name, status))")
+        cursor.execute(
+            "INSERT INTO allowed VALUES ('a', 'Pending'), ('b', 'Pending'), ('b', 'QuotaReserved'), ('b', 'Admitted')"
+        )
+        cursor.execute(
+            "ALTER TABLE queues_workload ADD CONSTRAINT is_allowed FOREIGN KEY (name, status) REFERENCES allowed "
+            "DEFERRABLE INITIALLY DEFERRED"
+        )
+    try:
+        engine = refused_so_often(cluster)
+        decide(engine)
+        assert statuses() == {"a": "Pending", "b": "Admitted"}
+        assert "could not be stored" in Workload.objects.get(name="a").message
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE queues_workload DROP CONSTRAINT is_allowed")
+            cursor.execute("DROP TABLE allowed")
