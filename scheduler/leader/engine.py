@@ -253,6 +253,8 @@ class Engine:
             self.frames.touch(changes.by_kind.get("workload", {}).values())
             self.frames.touch(write.workload.key for write in builder.writes)
         self._taken(builder, attempt.due)
+        if not builder.unfinished:
+            self._forget_refusals()  # though nothing was left to save: an idle leader holds no rows
         return builder
 
     def _held(self) -> AbstractContextManager[object]:
@@ -358,13 +360,16 @@ class Engine:
         self._refused_by_rule = 0
 
     def _saved(self, builder: BatchBuilder) -> None:
-        self._refused_in_a_row = self._refused_by_rule = 0
-        self._outdated = {}
-        self._cycle_limit = None
+        self._forget_refusals()
         self.rows.saved(builder.writes, builder.released_ids, builder.replaced)
         self._finish_cancelled(builder)
         if builder.pushes:
             request_push(self.cluster_name)
+
+    def _forget_refusals(self) -> None:
+        self._refused_in_a_row = self._refused_by_rule = 0
+        self._outdated = {}
+        self._cycle_limit = None
 
     def _finish_cancelled(self, builder: BatchBuilder) -> None:
         """Finish cancelled workloads that no longer hold anything: their pods have stopped, or never ran."""

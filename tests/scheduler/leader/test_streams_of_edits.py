@@ -8,6 +8,7 @@ from typing import Final
 import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from queues.models import ClusterQueue, Workload
@@ -162,3 +163,22 @@ def test_a_decision_that_breaks_a_foreign_key_is_set_aside_while_rows_are_held(c
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE queues_workload DROP CONSTRAINT is_allowed")
             cursor.execute("DROP TABLE allowed")
+
+
+def test_a_leader_that_has_nothing_to_decide_any_more_holds_no_rows(cluster: Cluster) -> None:
+    """The decision that was refused is not due any more, so there is nothing to save."""
+    Workload.objects.filter(name="b").update(maximum_execution_seconds=60)
+    Engine(cluster, "test", clock=lambda: NOW).run()
+    moment = [NOW]
+    engine = refused_so_often(cluster, clock=lambda: moment[0], edited="")
+    engine.run()
+    moment[0] = NOW + 61
+    for _ in range(REFUSALS_BY_EDITS):
+        assert engine.run(0.0).refused == 1
+    moment[0] = NOW + 1  # the clock was set back
+    engine.run()
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        engine.run()
+    assert [query["sql"] for query in queries if " FOR " in query["sql"]] == []
