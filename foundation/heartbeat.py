@@ -5,13 +5,15 @@ can restart one that hangs, and writes the time to Redis, where the overview, `/
 scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked. In
 a process of several roles, no loop touches the file while another one hangs.
 
-Times are those of Redis' clock, which all processes share, so a wrong clock makes no process look dead or alive. How
-far a process's own clock differs is written beside them.
+Times are those of Redis' clock, which all processes share, so a wrong clock makes no process look dead or alive. Each
+process writes beside them how far its own clock differs, so that a replica whose clock is right hides no wrong one.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -38,7 +40,7 @@ _SLOW_SECONDS: Final = 1.0
 _KNOWN_SECONDS: Final = 24 * 3600.0
 """A webhook or a visibility server that has been silent for longer was taken away."""
 _SEEN: Final = "kueueweb:heartbeats"
-_CLOCKS: Final = "kueueweb:clocks"
+_CLOCKS: Final = "kueueweb:process-clocks"
 
 
 class Role(StrEnum):
@@ -66,8 +68,8 @@ _IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT, Role.STUDIO)
 class RoleHealth:
     """Whether some process of a role is alive. `cluster` is empty where one process serves all clusters.
 
-    * clock_ahead_seconds: how far the clock of the process that was last seen is ahead of that of Redis, negative if
-      it is behind; None if it is not known.
+    * clock_ahead_seconds: how far the clock of one of its living processes is ahead of that of Redis, negative if it is
+      behind: of the process whose clock differs most. None if it is not known.
     """
 
     role: Role
@@ -131,8 +133,9 @@ def note_life(role: Role, cluster: str = "") -> None:
         clock = _ask_clock()
         with redis_client().pipeline(transaction=False) as changes:
             changes.hset(_SEEN, place, repr(clock.shared))
-            if clock.ahead_seconds is not None and role != Role.API_SERVER:
-                changes.hset(_CLOCKS, place, repr(clock.ahead_seconds))
+            if clock.is_certain and role != Role.API_SERVER:
+                process = f"{place}/{socket.gethostname()}:{os.getpid()}"
+                changes.hset(_CLOCKS, process, f"{clock.ahead_seconds!r} {clock.shared!r}")
             changes.execute()
     except RedisError as error:
         _log.warning("The heartbeat of %s could not be read: %s", role, error)
@@ -140,18 +143,24 @@ def note_life(role: Role, cluster: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """The time of Redis' clock, and how far that of this process is ahead of it (None: the answer took too long)."""
+    """The time of Redis' clock, and how far that of this process is ahead of it, within half of the round trip."""
 
     shared: float
-    ahead_seconds: float | None
+    ahead_seconds: float
+    is_certain: bool
+    """Whether the round trip was short enough to call a clock wrong by it."""
 
 
 def _ask_clock() -> _Clock:
     began, now = time.monotonic(), time.time()
-    answer: Any = redis_client().time()
+    return _clock(redis_client().time(), began, now)
+
+
+def _clock(answer: Any, began: float, now: float) -> _Clock:
+    """Compare clocks by an answer that just came. `began` (monotonic) and `now` are the times before the question."""
     took = time.monotonic() - began
     shared = answer[0] + answer[1] / 1e6
-    return _Clock(shared, now + took / 2 - shared if took < _SLOW_SECONDS else None)
+    return _Clock(shared, now + took / 2 - shared, took < _SLOW_SECONDS)
 
 
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
@@ -165,23 +174,25 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     if not clusters or not set(clusters) <= set(settings.OWN_SCHEDULERS):
         wanted.append((Role.SCHEDULER, ""))
     signs = _signs()
-    now -= signs.ahead_seconds
+    now -= signs.clock.ahead_seconds
     seen = {
         place: at
         for place, at in signs.seen.items()
         if place in wanted or (place[1] in clusters and (now - at < _KNOWN_SECONDS or place[0] == Role.API_SERVER))
     }
-    mine = RoleHealth(Role.WEB, "", True, datetime.fromtimestamp(now, UTC), signs.ahead_seconds)
+    ahead = signs.clock.ahead_seconds if signs.clock.is_certain else None
+    mine = RoleHealth(Role.WEB, "", True, datetime.fromtimestamp(now, UTC), ahead)
     others = [
         RoleHealth(
             role,
             cluster,
-            alive=at is not None and now - at < SILENT_SECONDS,
+            alive=alive,
             last_seen_at=None if at is None else datetime.fromtimestamp(at, UTC),
-            clock_ahead_seconds=None if at is None else signs.clocks.get((role, cluster)),
+            clock_ahead_seconds=signs.clocks.get((role, cluster)) if alive else None,
         )
         for role, cluster in sorted({*wanted, *seen})
         for at in [seen.get((role, cluster))]
+        for alive in [at is not None and now - at < SILENT_SECONDS]
     ]
     return [*others, mine] if mine.clock_fault else others
 
@@ -190,7 +201,7 @@ def is_alive(role: Role, cluster: str = "") -> bool:
     """Return whether a process of the role was heard lately. Where Redis does not answer, none is known to be alive."""
     signs = _signs()
     at = signs.seen.get((role, cluster))
-    return at is not None and time.time() - signs.ahead_seconds - at < SILENT_SECONDS
+    return at is not None and time.time() - signs.clock.ahead_seconds - at < SILENT_SECONDS
 
 
 Place = tuple[Role, str]
@@ -203,9 +214,9 @@ class _Signs:
     seen: dict[Place, float]
     """When each was last seen, by Redis' clock."""
     clocks: dict[Place, float]
-    """How far the clock of each is ahead of Redis'."""
-    ahead_seconds: float
-    """The same of this process."""
+    """How far the clock of a living process of each is ahead of Redis': of the process whose clock differs most."""
+    clock: _Clock
+    """The clock of this process."""
 
 
 def _signs() -> _Signs:
@@ -214,11 +225,32 @@ def _signs() -> _Signs:
             questions.hgetall(_SEEN)
             questions.hgetall(_CLOCKS)
             questions.time()
+            began, now = time.monotonic(), time.time()
             seen, clocks, answer = questions.execute()
+        clock = _clock(answer, began, now)
+        return _Signs(_by_place(seen), _by_place(_living_clocks(clocks, clock.shared)), clock)
     except RedisError as error:
         _log.warning("The processes' heartbeats could not be read: %s", error)
-        return _Signs({}, {}, 0.0)
-    return _Signs(_by_place(seen), _by_place(clocks), time.time() - answer[0] - answer[1] / 1e6)
+        return _Signs({}, {}, _Clock(0.0, 0.0, False))
+
+
+def _living_clocks(found: dict[bytes, bytes], shared: float) -> dict[bytes, bytes]:
+    """Return by role and cluster the difference that is largest, and forget the processes that are silent.
+
+    `shared` is the time by Redis' clock.
+    """
+    clocks: dict[bytes, bytes] = {}
+    silent: list[bytes] = []
+    for process, value in found.items():
+        ahead, at = value.split()
+        place = process.rpartition(b"/")[0]
+        if shared - float(at) >= SILENT_SECONDS:
+            silent.append(process)
+        elif abs(float(ahead)) >= abs(float(clocks.get(place, 0))):
+            clocks[place] = ahead
+    if silent:
+        redis_client().hdel(_CLOCKS, *silent)
+    return clocks
 
 
 def _by_place(found: dict[bytes, bytes]) -> dict[Place, float]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,7 @@ def test_while_a_loop_hangs_the_others_of_its_process_do_not_touch_the_file(sett
 
 @pytest.fixture
 def no_heartbeats() -> None:
-    redis_client().delete("kueueweb:heartbeats", "kueueweb:clocks")
+    redis_client().delete("kueueweb:heartbeats", "kueueweb:process-clocks")
 
 
 @pytest.mark.usefixtures("no_heartbeats")
@@ -162,6 +164,35 @@ def test_the_clock_of_a_watcher_is_not_that_of_its_api_server(monkeypatch: pytes
     note_life(Role.API_SERVER, "a")
     [server] = [each for each in role_health(["a"], time.time()) if each.role == Role.API_SERVER]
     assert (server.alive, server.clock_ahead_seconds) == (True, None)
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_a_wrong_clock_shows_beside_a_right_one_until_its_process_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = time.time
+    for ahead, host in ((0.1, "a"), (-3600.0, "b"), (60.0, "c"), (0.0, "a")):
+        monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+        monkeypatch.setattr(time, "time", lambda ahead=ahead: right() + ahead)
+        touch_heartbeat(Role.PUSH)
+    monkeypatch.undo()
+    assert push().clock_fault == FAULTS[-3600.0]
+    assert (push(SILENT_SECONDS + 1).alive, push(SILENT_SECONDS + 1).clock_ahead_seconds) == (False, None)
+    for field, value in redis_client().hgetall("kueueweb:process-clocks").items():
+        if b"/b:" in field:
+            ahead_text, at = value.split()
+            redis_client().hset("kueueweb:process-clocks", field, f"{float(ahead_text)} {float(at) - SILENT_SECONDS}")
+    assert push().clock_fault == "its clock is 60 s ahead of that of Redis"
+    assert redis_client().hlen("kueueweb:process-clocks") == 2
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_a_slow_answer_of_redis_makes_no_clock_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count(0.0, 14.0)
+    monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
+    touch_heartbeat(Role.PUSH)
+    assert is_alive(Role.PUSH)
+    found = role_health([], time.time())
+    assert Role.WEB not in {each.role for each in found}
+    assert push().clock_ahead_seconds is None
 
 
 def test_without_redis_no_role_is_known_to_live(settings: Any) -> None:

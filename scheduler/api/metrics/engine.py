@@ -79,7 +79,7 @@ def _roles() -> Iterator[Metric]:
     )
     clocks = GaugeMetricFamily(
         "kueueweb_role_clock_ahead_seconds",
-        "How far the clock of a process of the role is ahead of that of Redis; negative if it is behind.",
+        "How far the most wrong clock of a living process of the role is ahead of that of Redis; negative if behind.",
         labels=["cluster", "role"],
     )
     clusters = list(Cluster.objects.order_by("name").values_list("name", flat=True))
