@@ -142,11 +142,11 @@ class ObjectReader:
         keys: QuerySet[Any, tuple[Any, ...]] = found.values_list("pk", "uid", "where", "name", "written_by")
         return keys
 
-    def written(self, selection: Selection) -> int:
-        """The version of the object's rows alone, without statuses that are computed; 0 where it does not exist."""
+    def written(self, of: Iterable[Key]) -> dict[str, int]:
+        """The versions of the objects' rows alone, without statuses that are computed, by the uids that exist."""
         now = horizon()
-        found = self.rows(selection).values_list("written_by", flat=True).first()
-        return now.version_of(found) if found is not None else 0
+        rows = self._keys(self.rows(Selection()).filter(uid__in=[key[0] for key in of]))
+        return {str(row[1]): now.version_of(row[4]) for row in rows}
 
     def exists(self, namespace: str, name: str) -> bool:
         """Whether there is such an object, also one that waits for its deletion."""

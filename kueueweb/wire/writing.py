@@ -27,7 +27,7 @@ from clusters.manifests import apply_manifests, delete_manifest, delete_manifest
 from clusters.manifests.apply import lock_applies
 from kueueweb.wire.applying import KUBECTL, Apply, conflict
 from kueueweb.wire.patches import Change
-from kueueweb.wire.reading import ObjectReader, Page, Selection
+from kueueweb.wire.reading import Key, ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from queues.api.workload_pieces import PIECE
@@ -87,7 +87,7 @@ class ObjectWriter:
 
         def store() -> Written:
             there = self._there(namespace, name)
-            self._check(there, namespace, body["metadata"])
+            self._check(there, body["metadata"])
             return self._apply(manifest, namespace)
 
         return self._within(store)
@@ -99,7 +99,7 @@ class ObjectWriter:
         def store() -> Written:
             there = self._there(namespace, name)
             wanted = change(there)
-            self._check(there, namespace, wanted.get("metadata") or {})
+            self._check(there, wanted.get("metadata") or {})
             return self._apply(self._manifest(wanted, namespace, name), namespace)
 
         return self._within(store)
@@ -117,7 +117,7 @@ class ObjectWriter:
             if there is None and body["metadata"].get("uid"):
                 raise self._changed(name)
             if there is not None:
-                self._check(there, namespace, body["metadata"])
+                self._check(there, body["metadata"])
             rows = managers_of([UUID(there["metadata"]["uid"])] if there else [])
             applying = Apply(manager, manifest, next(iter(rows.values()), {}))
             applying.check_managers()
@@ -140,7 +140,7 @@ class ObjectWriter:
 
         def remove() -> Written:
             there = self._there(namespace, name)
-            self._check(there, namespace, preconditions if isinstance(preconditions, Mapping) else {})
+            self._check(there, preconditions if isinstance(preconditions, Mapping) else {})
             access, kind = self._reader.access, kind_named(self._resource.kind)
             delete_manifest(self._reader.cluster, kind, namespace, name, access=access)
             left = self._reader.one(Selection(namespace, name))
@@ -153,14 +153,14 @@ class ObjectWriter:
     def delete_all(self, selection: Selection, page: Page, options: Any) -> None:
         """Delete the objects of a page, in pieces, as far as they still exist and the selection names them.
 
-        Between the pieces, other writes and the scheduler's batches run. Raises before anything is deleted: Refusal
-        (409) for an object that differs from the preconditions, `NotPermitted` if the user may not delete one of them.
-        If it is interrupted, the committed pieces stay, and the same request again deletes the rest.
+        Between the pieces, other writes and the scheduler's batches run. Raises Refusal (409) for an object that
+        differs from the preconditions, and `NotPermitted` if the user may not delete one of them. Both are checked for
+        all objects before anything is deleted, and again in each piece. If a later piece is refused, or the deletion is
+        interrupted, the committed pieces stay deleted, and the same request again deletes the rest.
         """
         preconditions = options.get("preconditions") if isinstance(options, Mapping) else None
-        if isinstance(preconditions, Mapping):
-            for item in page.items:
-                self._check(item, item["metadata"].get("namespace", ""), preconditions)
+        asked = preconditions if isinstance(preconditions, Mapping) else {}
+        self._check_all(page.keys, asked)
         cluster, kind, access = self._reader.cluster, kind_named(self._resource.kind), self._reader.access
         require_deletions(cluster, kind, [key[1:] for key in page.keys], access=access)
         with one_line() if len(page.keys) > 1 else nullcontext():
@@ -170,6 +170,7 @@ class ObjectWriter:
                 with transaction.atomic():
                     lock_applies(cluster, against_decisions=True)
                     there = self._reader.known(selection, of=piece)
+                    self._check_all(there, asked)
                     delete_manifests(cluster, kind, [key[1:] for key in there], access=access)
                     left = {uid for uid, _, _ in self._reader.known(selection, of=there)}
                     forget_managers(*(UUID(uid) for uid, _, _ in there if uid not in left))
@@ -223,16 +224,20 @@ class ObjectWriter:
             raise not_found(self._resource.qualified, self._resource.group, self._resource.plural, name)
         return found
 
-    def _check(self, there: JsonObject, namespace: str, asked: Mapping[str, Any]) -> None:
+    def _check(self, there: JsonObject, asked: Mapping[str, Any]) -> None:
         """Raise Refusal (409) unless the object is the one that was read, and its rows are as they were then."""
-        name, uid, version = there["metadata"]["name"], asked.get("uid"), str(asked.get("resourceVersion") or "")
-        changed = bool(uid) and uid != there["metadata"]["uid"]
-        if version:
-            if not version.isdecimal():
-                raise Refusal(HTTPStatus.BAD_REQUEST, f'metadata.resourceVersion: Invalid value: "{version}"')
-            changed = changed or self._reader.written(Selection(namespace, name)) > int(version)
-        if changed:
-            raise self._changed(name)
+        metadata = there["metadata"]
+        self._check_all([(metadata["uid"], metadata.get("namespace", ""), metadata["name"])], asked)
+
+    def _check_all(self, keys: Sequence[Key], asked: Mapping[str, Any]) -> None:
+        """Raise Refusal (409) as `_check` does, for the first of many objects, with one query for all."""
+        uid, version = asked.get("uid"), str(asked.get("resourceVersion") or "")
+        if version and not version.isdecimal():
+            raise Refusal(HTTPStatus.BAD_REQUEST, f'metadata.resourceVersion: Invalid value: "{version}"')
+        written = self._reader.written(keys) if version else {}
+        for key in keys:
+            if (uid and uid != key[0]) or (version and written.get(key[0], 0) > int(version)):
+                raise self._changed(key[2])
 
     def _changed(self, name: str) -> Refusal:
         why = "the object has been modified; please apply your changes to the latest version and try again"

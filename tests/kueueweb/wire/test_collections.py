@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any, Final
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts.models import AuditRecord, Cluster, ManagedFields, Namespace
 from clusters.manifests import apply_manifests
+from clusters.manifests.apply import lock_applies
 from kueueweb.wire.resources import RESOURCES
 from queues.models import Job, LocalQueue, ResourceFlavor, Workload
 from queues.services.owners import ONLY_OWNERS
@@ -20,6 +22,7 @@ from tests.accounts.test_rights_walk import EVERYBODY
 from tests.kueueweb.wire.conftest import client_for, names, submit
 from tests.kueueweb.wire.test_rights import may
 from tests.kueueweb.wire.test_writes import JOBS, KUEUE, MERGE, local_queue, refused, send
+from tests.patience import PATIENCE_SECONDS
 
 WORKLOADS: Final = f"{KUEUE}/namespaces/team-a/workloads"
 
@@ -89,12 +92,19 @@ def test_objects_in_use_wait(alice: APIClient, jobs: Cluster) -> None:
     assert (left.name, left.deletion_requested_at is not None) == ("on-demand", True)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_preconditions_hold_for_each(bob: APIClient, jobs: Cluster) -> None:
     uid = bob.get(f"{JOBS}/one").json()["metadata"]["uid"]
     assert refused(send(bob, "DELETE", JOBS, {"preconditions": {"uid": uid}})) == (409, "Conflict")
     assert job_names() == {"one", "two", "three", "elsewhere"}
+    version = bob.get(JOBS).json()["metadata"]["resourceVersion"]
+    patch = {"metadata": {"labels": {"app": "z", "kueue.x-k8s.io/queue-name": "main"}}}
+    assert send(bob, "PATCH", f"{JOBS}/two", patch, MERGE).status_code == 200
+    older = {"preconditions": {"resourceVersion": version}}
+    assert refused(send(bob, "DELETE", JOBS, older)) == (409, "Conflict")
+    assert job_names() == {"one", "two", "three", "elsewhere"}
     selected = f"{JOBS}?fieldSelector=metadata.name%3Done"
-    assert names(send(bob, "DELETE", selected, {"preconditions": {"uid": uid}})) == ["one"]
+    assert names(send(bob, "DELETE", selected, {"preconditions": {"uid": uid, "resourceVersion": version}})) == ["one"]
 
 
 def test_only_collections_of_a_namespace(alice: APIClient, jobs: Cluster) -> None:
@@ -145,13 +155,16 @@ def test_deletions_are_audited_and_leave_no_managers(bob: APIClient, alice: APIC
     assert set(records.values_list("name", flat=True)) == {"one", "two", "three"}
 
 
-def test_the_number_of_queries_does_not_grow_with_the_number_of_workloads(bob: APIClient, queues: Cluster) -> None:
+@pytest.mark.parametrize("body", [None, {"preconditions": {"resourceVersion": str(2**62)}}])
+def test_the_number_of_queries_does_not_grow_with_the_number_of_workloads(
+    bob: APIClient, queues: Cluster, body: Any
+) -> None:
     counts = []
     for many in (2, 10):
         for number in range(many):
             submit(queues, f"job-{number}")
         with CaptureQueriesContext(connection) as queries:
-            assert len(names(send(bob, "DELETE", WORKLOADS))) == many
+            assert len(names(send(bob, "DELETE", WORKLOADS, body))) == many
         counts.append(len(queries))
         Job.objects.all().delete()
     assert counts[0] == counts[1]
@@ -178,9 +191,41 @@ def test_twice_at_once(jobs: Cluster) -> None:
     assert job_names() == {"elsewhere"}
 
 
+PATCHED: Final = {"metadata": {"labels": {"app": "other", "kueue.x-k8s.io/queue-name": "main"}}}
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_label_changed_in_between_saves_the_object(bob: APIClient, jobs: Cluster) -> None:
-    """What a page named is deleted only while the selectors still name it."""
-    patch = {"metadata": {"labels": {"app": "other", "kueue.x-k8s.io/queue-name": "main"}}}
-    assert send(bob, "PATCH", f"{JOBS}/one", patch, MERGE).status_code == 200
-    assert names(send(bob, "DELETE", f"{JOBS}?labelSelector=app%3Dy")) == ["three"]
-    assert "one" in job_names()
+    """The deletion has read its page and waits for another write, which changes the label of one of its objects."""
+    user = client_for("alice")
+    codes: list[int] = []
+
+    def delete() -> None:
+        codes.append(send(user, "DELETE", f"{JOBS}?labelSelector=app%3Dy").status_code)
+        connections.close_all()
+
+    deletion = threading.Thread(target=delete)
+    with transaction.atomic():
+        lock_applies(jobs, against_decisions=False)
+        deletion.start()
+        wait_for_a_write_that_waits()
+        assert send(bob, "PATCH", f"{JOBS}/one", PATCHED, MERGE).status_code == 200
+    deletion.join(PATIENCE_SECONDS)
+    assert codes == [200]
+    assert job_names() == {"one", "two", "elsewhere"}
+
+
+def wait_for_a_write_that_waits() -> None:
+    """Wait until another connection to this database waits for the lock of writes."""
+    question = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute(question)
+            if cursor.fetchone() == (1,):
+                return
+        time.sleep(0.05)
+    raise AssertionError("the deletion did not come to its first piece")
