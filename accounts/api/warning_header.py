@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 MAX_WARNINGS = 20
 """The most that one answer names: servers and proxies limit the length of a header."""
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def warning_header(texts: Iterable[str]) -> dict[str, str]:
@@ -16,5 +19,5 @@ def warning_header(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """The text as a quoted-string in ASCII (RFC 9110)."""
-    return text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
+    """The text as a quoted-string in ASCII (RFC 9110), in which control characters are spaces."""
+    return _CONTROL.sub(" ", text).encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
