@@ -1,4 +1,4 @@
-"""Which process may write to a cluster, in which of its modes."""
+"""The processes that may write to a cluster, by its mode."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ USERS = {
     "connect": {"clusters/connection.py"},
     "connect_kubeconfig": {"clusters/multikueue/controller.py"},
 }  # fmt: skip
-"""Which modules of the product make clients, and by which function."""
+"""The modules of the product that make clients, and the functions by which they do."""
 
 
 @pytest.fixture(scope="module")

@@ -448,7 +448,7 @@ def test_a_part_of_a_part_runs_only_while_the_topmost_job_is_admitted(found: Sys
 
 
 def test_a_job_below_a_deployment_without_admitted_pods_does_not_run(found: System) -> None:
-    """As in Kueue: one of any kind that waits in a queue decides for its parts."""
+    """An owner of any kind that waits in a queue decides for its parts, as in Kueue."""
     serving = found.client.create(DEPLOYMENTS, deployment(0))
     found.client.create(JOBS, owned("part", serving))
     for _ in range(4):
