@@ -86,6 +86,10 @@ class _AsRecorded:
         self._client = client
         self._metadata = {each["metadata"]["name"]: each["metadata"] for each in manifests}
 
+    def reading(self) -> _AsRecorded:
+        """Itself: nothing is written to a cluster that is only followed."""
+        return self
+
     def list(self, kind: Kind, namespace: str = "", **selectors: str) -> Listing:
         found = self._client.list(kind, namespace, **selectors)
         if kind.kind != "Workload":

@@ -195,7 +195,9 @@ def change(rows: QuerySet[Workload]) -> None:
 
 
 def curl_line() -> str:
-    """The watch in docs/api.md."""
-    found = [line.strip() for line in DOCUMENT.read_text().splitlines() if "watch=true" in line and "curl" in line]
+    """The watch of one workload in docs/api.md."""
+    found = [
+        line.strip() for line in DOCUMENT.read_text().splitlines() if "train/?watch=true" in line and "curl" in line
+    ]
     assert len(found) == 1
     return found[0]

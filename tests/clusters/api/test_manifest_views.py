@@ -149,8 +149,8 @@ def test_an_elastic_job_changes_its_size_while_it_holds_quota(cluster: Cluster, 
     )
     assert resize(3) == [(3, "Admitted")]
     assert resize(5) == [(0, "Pending"), (3, "Admitted")]
-    assert resize(2) == [(2, "Admitted")]
-    assert resize(3) == [(2, "Finished"), (3, "Admitted")]
+    assert resize(2) == [(2, "Admitted"), (3, "Finished")], "the slice that waits gets the size, and replaces the first"
+    assert resize(3) == [(2, "Finished"), (3, "Admitted"), (3, "Finished")]
     refused = apply(alice, elastic.replace("image: i,", "image: j,"))
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "spec.template")
 

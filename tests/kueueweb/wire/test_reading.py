@@ -147,7 +147,7 @@ def test_what_is_not_there_is_a_status(alice: APIClient, queues: Cluster) -> Non
     assert answer.json()["details"] == {"name": "none", "group": "kueue.x-k8s.io", "kind": "clusterqueues"}
     assert APIClient().get(f"{KUEUE}/clusterqueues").json()["reason"] == "Unauthorized"
     assert alice.get("/apis/apps/v1/deployments").json()["kind"] == "Status"
-    assert alice.delete(f"{KUEUE}/clusterqueues").json()["reason"] == "MethodNotAllowed"
+    assert alice.delete(f"{KUEUE}/localqueues").json()["reason"] == "MethodNotAllowed"
 
 
 @pytest.mark.django_db(transaction=True)
