@@ -390,7 +390,7 @@ def _complete_conditions(row: Workload, shown: JsonObject) -> None:
 
 
 def changes_of(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> Changes:
-    """The changes of workloads that a pass has left in its store; `before` are those that it was shown, by name."""
+    """Return the changes of workloads that a pass left in its store; `before` are the workloads that it read."""
     changes = Changes()
     after = {name_of(each): each for each in left}
     for name, old in before.items():

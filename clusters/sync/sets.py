@@ -155,7 +155,7 @@ class SetPodSync:
         self._is_listed = False
 
     def has_none(self, kind: ServingKind, job: JsonObject) -> bool:
-        """Whether all pods have been listed, and none of the set's is among those that are left."""
+        """Whether all pods have been listed, and the set has none of the pods that are left."""
         return self._is_listed and not self._sizes[kind.kind, namespace_of(job), name_of(job)]
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:

@@ -399,8 +399,8 @@ def _replace(
 def _refuse_stopping(
     cluster: Cluster, plan: _Plan, there: Sequence[Workload], matched: Matched, actor: str, now: datetime
 ) -> None:
-    """Refuse a set that wants a group again whose workload is still being stopped. Frees the names of those that have
-    stopped."""
+    """Refuse a set that wants a group again while the group's workload is being stopped. Free the names of workloads
+    that have stopped."""
     if plan.submitted.spec.workloads_per is not WorkloadsPer.GROUP:
         return
     wanted = {spec.name for spec in matched.missing}

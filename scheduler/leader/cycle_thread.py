@@ -35,7 +35,7 @@ class CycleThread:
             self._changed.notify()
 
     def stop(self) -> None:
-        """End the thread after the present run, without those that are requested."""
+        """End the thread after the present run; requested runs do not start."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

@@ -146,7 +146,7 @@ def test_a_version_that_is_forgotten_is_listed_again(kubectl: Kubectl, tmp_path:
 
 @contextmanager
 def forgetting() -> Iterator[None]:
-    """Forget all lists from which watches could continue, also those that are remembered when a watch ends."""
+    """Forget all lists from which watches could continue, also lists that are remembered when a watch ends."""
     over = threading.Event()
 
     def forget() -> None:

@@ -93,8 +93,7 @@ def members_of(group: Job) -> list[Member]:
 class GroupPreview:
     """The places in a group once some pods are submitted.
 
-    * sizes: the number of pods of each role: those of the workload, or those that are there while the group waits for
-      others.
+    * sizes: the number of pods of each role: as in the workload, or the present pods while the group is incomplete.
     * composed: whether the group has a workload with these pod sets.
     * surplus: the names of pods for which the group has no place.
     """

@@ -24,7 +24,7 @@ def test_a_job_of_kubectl_counts_for_the_user_whom_the_api_server_names(guarded:
     ClusterQueue.objects.update(user_limits=[{"users": [USER], "workloads": 1}])
     for name in ("first", "second"):
         made = gpu_job(name)
-        made["metadata"]["annotations"] = {NOTE: "somebody-else"}
+        made["metadata"]["annotations"] = {NOTE: "alice"}
         guarded.kubectl.create(made)
     guarded.watcher.resync()
     for _ in range(4):

@@ -64,7 +64,7 @@ def test_runs_follow_each_other_in_one_thread(runs: Runs, thread: CycleThread) -
 
 
 def test_a_request_replaces_those_that_are_not_taken_and_no_others(runs: Runs, thread: CycleThread) -> None:
-    """What changes during a run needs another one."""
+    """A change during a run needs another run."""
     thread.request("a")
     runs.until_begun()
     for _ in range(3):
