@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parent.parent
 OURS = (
     "kueueweb",
@@ -33,7 +35,7 @@ def imported_modules() -> Iterator[tuple[Path, str]]:
     """Each file of the product with each top-level module of others that it imports."""
     for package in OURS:
         for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(syntax_tree(path)):
                 if isinstance(node, ast.Import):
                     names = [alias.name for alias in node.names]
                 elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

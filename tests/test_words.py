@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.syntax_trees import syntax_tree
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 PRODUCT: Final = (
     "accounts", "client", "clusters", "foundation", "gpus", "history", "kinds", "kueueweb", "notifications", "queues",
@@ -43,7 +45,7 @@ def sources(*folders: str) -> Iterator[Path]:
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     """The docstrings of a file, those of attributes included, with their lines."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax_tree(path)):
         for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
             match statement:
                 case ast.Expr(value=ast.Constant(value=str(text)), lineno=line):

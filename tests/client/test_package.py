@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tests.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parents[2] / "client"
 
 
@@ -19,7 +21,7 @@ def test_the_client_imports_only_its_own_dependencies() -> None:
     allowed = {modules.get(name, name) for name in distributions}
     allowed.add("kueueweb_client")
     for file in (ROOT / "kueueweb_client").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(syntax_tree(file)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
             for name in names:

@@ -14,6 +14,7 @@ from clusters.client import PODS, ClusterClient, ClusterError
 from clusters.connection import client_for, logs_client_for, watching_client_for, writing_client_for
 from tests.factories import make_cluster
 from tests.simulated_cluster import ServerThread, make_simulated, pod
+from tests.syntax_trees import syntax_tree
 
 pytestmark = pytest.mark.django_db
 ROOMS = ("accounts", "clusters", "gpus", "history", "kueueweb", "notifications", "queues", "scheduler", "studio")
@@ -72,7 +73,7 @@ def test_a_module_makes_its_clients_by_the_function_that_is_named_here() -> None
     found: defaultdict[str, set[str]] = defaultdict(set)
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(syntax_tree(path)):
                 if isinstance(node, ast.ImportFrom) and node.module in ("clusters.connection", "clusters.client"):
                     for name in {each.name for each in node.names} & USERS.keys():
                         found[name].add(str(path.relative_to(ROOT)))
