@@ -11,6 +11,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
     # Commands are modules, whose names have no dashes: `audit-state` means `audit_state`.
     program, *rest = sys.argv
@@ -22,6 +23,10 @@ def main() -> None:
             raise
         _print_refused_setting(str(error), as_json="json" in " ".join(rest[1:]))
         sys.exit(1)
+    except OperationalError as error:
+        if os.environ.get("DATABASE_URL"):
+            raise
+        sys.exit(str(error))  # a sentence that names the variable; where it failed says nothing more
 
 
 def _print_refused_setting(message: str, *, as_json: bool) -> None:

@@ -101,7 +101,7 @@ def test_other_schedulers_are_named_with_their_releases(plane: ControlPlane, sys
     }
     plane.kubectl("apply", "-f", "-", manifests=[pod])
     [kueue] = of_check(as_account(plane, system, "kueueweb-push"), "kueue")
-    assert (kueue.status, kueue.message) == ("warn", "kueue:v0.14.1 runs, and kueueweb decides")
+    assert (kueue.status, kueue.message) == ("warn", "kueue:v0.14.1 runs, and kueueweb decides, too")
 
 
 def webhook_findings(plane: ControlPlane, system: System, account: str) -> dict[str, Finding]:

@@ -41,6 +41,7 @@ def test_a_command_that_needs_one_says_which_variable_is_missing() -> None:
     done = manage("migrate")
     assert done.returncode != 0
     assert "DATABASE_URL is not set" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_bad_value_stops_a_process_at_its_start() -> None:
