@@ -19,6 +19,7 @@ from queues.manifests.job import variant_name
 from queues.manifests.kueue_keys import ALLOWED_FLAVORS, PARENT
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload
+from queues.services.job_changes import pod_set_specs
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
@@ -119,6 +120,7 @@ class _Family:
             flavor_of(row) in self.flavors
             and row.queue_name == parent.queue_name
             and row.status != WorkloadStatus.FINISHED
+            and pod_set_specs(row) == pod_set_specs(parent)
         )
 
     def missing(self) -> list[str]:
@@ -160,7 +162,7 @@ def _read(cluster: Cluster, wanted: Wanted) -> list[_Family]:
     locked = rows.select_for_update(no_key=True).prefetch_related("pod_sets")
     parents = {row.key: row for row in locked if row.key in wanted}
     variants: dict[str, list[Workload]] = defaultdict(list)
-    for row in there.exclude(parent_name="").filter(parent_name__in=names):
+    for row in there.exclude(parent_name="").filter(parent_name__in=names).prefetch_related("pod_sets"):
         variants[f"{row.namespace}/{row.parent_name}"].append(row)
     return [_Family(key, parents.get(key), variants[key], flavors) for key, flavors in wanted.items()]
 

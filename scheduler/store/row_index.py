@@ -425,8 +425,8 @@ class RowIndex:
             flavors = () if self._family_refusal(parent, has_variants=True) else queue.flavor_order
         variants = self._variants_of(key)
         if parent is not None and any(
-            (each.queue_name, each.priority, each.submitted_by)
-            != (parent.queue_name, parent.priority, parent.submitted_by)
+            (each.queue_name, each.priority, each.submitted_by, each.pod_sets)
+            != (parent.queue_name, parent.priority, parent.submitted_by, parent.pod_sets)
             for each in variants
         ):
             return flavors

@@ -163,8 +163,17 @@ def _surplus(family: Family) -> Iterator[tuple[Workload, str]]:
     admitted = family.admitted
     if not _tries(family):
         yield from ((each, f'Parent Workload "{family.parent.key}" not active') for each in family.variants)
-    elif admitted is not None:
+        return
+    for variant in family.variants:
+        if _is_outdated(family.parent, variant):
+            yield variant, f'other pod sets of Parent Workload "{family.parent.key}"'
+    if admitted is not None:
         yield from _behind(family, admitted)
+
+
+def _is_outdated(parent: Workload, variant: Workload) -> bool:
+    """Whether the parent was given other pods since: a variant with the new ones is about to replace this one."""
+    return variant.pod_sets != parent.pod_sets and not _runs_as(parent, variant)
 
 
 def _tries(family: Family) -> bool:
@@ -187,7 +196,7 @@ def _behind(family: Family, admitted: Workload) -> Iterator[tuple[Workload, str]
 
 def _activated(family: Family, now: float) -> Step | None:
     for variant, why in _welcome(family):
-        if not family.is_wanted(variant):
+        if not family.is_wanted(variant) and not _is_outdated(family.parent, variant):
             told = StepEvent("ActivatedVariant", f"Variant Workload activated due to {why}")
             return Step(replace(variant, active=True), (told,), activates=True)
     return None

@@ -260,6 +260,23 @@ def test_variants_count_in_the_limits_of_the_user_who_resubmits_their_parent() -
     assert not there.engine.run().more, "they are followed once"
 
 
+def test_variants_have_the_pods_of_a_parent_that_is_applied_again() -> None:
+    there = Installation(reservation=0, spot=1500)
+    FlavorQuota.objects.update(nominal_quota=0)
+    there.submit()
+    there.turn(3)
+    PodSet.objects.filter(workload=there.parent).update(count=3)
+    FlavorQuota.objects.filter(flavor="spot").update(nominal_quota=2000)
+    there.turn(3)
+    counts = set(PodSet.objects.values_list("workload__name", "count"))
+    assert counts == {(name, 3) for name in Workload.objects.values_list("name", flat=True)}
+    assert (there.parent.status, charged()) == ("Pending", {}), "three pods do not fit"
+    assert not there.engine.run().more, "they are made anew once"
+    FlavorQuota.objects.filter(flavor="spot").update(nominal_quota=3000)
+    there.turn(3)
+    assert (there.parent.status, charged(), there.faults()) == ("Admitted", {"spot": 3000}, [])
+
+
 def test_a_workload_that_moves_to_another_queue_takes_its_variants_along() -> None:
     there = Installation(reservation=0, spot=0)
     make_cluster_queue(there.cluster, "plain", quotas={"spot": {"cpu": 5000}}, local_queue="plain")

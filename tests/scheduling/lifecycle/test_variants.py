@@ -16,11 +16,12 @@ from scheduling.model.cluster_queue import ClusterQueue, ConcurrentAdmission
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.selectors import LabelSelector
+from scheduling.model.vendor import NVIDIA
 from scheduling.model.vocabulary import ConditionType, MigrationMode
 from scheduling.model.workload import Workload
 from scheduling.outlook import effects, look_ahead
 from scheduling.run_until_idle import run_until_idle
-from tests.scheduling.world_helpers import NAMESPACE, Builder, Quotas, group, preemption, workload
+from tests.scheduling.world_helpers import NAMESPACE, Builder, Quotas, group, pod_set, preemption, workload
 
 FLAVORS = ("reservation", "on-demand", "spot")
 TRY = ConcurrentAdmission()
@@ -289,6 +290,7 @@ def test_the_variants_of_a_workload_that_has_ended_try_no_more() -> None:
 def test_what_is_placed_by_us_has_no_variants() -> None:
     life = Life(quotas(reservation=5, spot=5))
     parent, queue = life.parent, life.queue
+    gpus = {NVIDIA.resources.count: 1, NVIDIA.resources.memory: 1000}
     assert family_refusal(parent, queue, ()) == ""
     for words, arguments in (
         ("topology: flavor spot", {"with_topology": ["spot"]}),
@@ -297,6 +299,9 @@ def test_what_is_placed_by_us_has_no_variants() -> None:
         ("elastic jobs", {"is_elastic": True}),
     ):
         assert words in family_refusal(parent, queue, (), **arguments)
+    with_devices = replace(parent, pod_sets=(pod_set({"cpu": 1}), pod_set(gpus, name="worker")))
+    assert "assigned here: pod set worker asks for some" in family_refusal(with_devices, queue, (NVIDIA,))
+    assert family_refusal(with_devices, queue, ()) == "", "another program assigns them"
 
 
 def test_a_change_of_quota_starts_a_job_once_whatever_variants_it_has() -> None:
@@ -334,3 +339,12 @@ def test_a_queue_counts_a_job_once() -> None:
     life.run()
     status = life.world.cluster_queue_status("queue")
     assert (status.pending + status.inadmissible, status.reserving, status.admitted) == (0, 1, 1)
+
+
+def test_no_variant_is_admitted_with_other_pods_than_its_parent_has() -> None:
+    life = Life(quotas(reservation=0, spot=5))
+    asks_for_more = replace(life.parent, pod_sets=(replace(life.parent.pod_sets[0], count=3),))
+    life.world.set_workload(asks_for_more, life.now)
+    life.run()
+    assert [each.admission for each in life.variants()] == [None, None]
+    assert not any(life.active[each.key] for each in life.variants())
