@@ -20,11 +20,12 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of, is_gated
 from clusters.jobs.live_job import Changes, look_at_set
 from clusters.jobs.live_pods import look_at_pods_without_workload
+from clusters.jobs.looks import Look
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.set_pods import pods_of_set
 from clusters.jobs.whole_objects import difference
 from clusters.sync.jobs import key_of
-from clusters.sync.suspendable_jobs import Look, SuspendableJobSync
+from clusters.sync.suspendable_jobs import SuspendableJobSync
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
 from queues.manifests.bounds import MAX_REPLICAS
@@ -47,6 +48,8 @@ class SetSync(SuspendableJobSync):
 
     `pods`: the pods that the watcher has seen; None if it sees none, and pods are then listed for each set.
     """
+
+    _remembers = False  # a pass over a set also follows from its pods
 
     def __init__(
         self, cluster: Cluster, kind: ServingKind, client: ClusterClient, pods: SetPodSync | None = None

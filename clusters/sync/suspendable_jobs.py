@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -32,10 +32,12 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.live_job import Changes, changed_spec, look_at, was_started
+from clusters.jobs.looks import Look, News, drops_all, is_admitted, is_plain_creation, taken, waits_for_the_job
 from clusters.jobs.registry import ending_of
 from clusters.jobs.seen_jobs import keep_seen
+from clusters.jobs.settled_jobs import Recorder, SettledJobs
 from clusters.jobs.submitter import submitter_of
-from clusters.sync.jobs import JobSync, key_of
+from clusters.sync.jobs import JobSync, key_of, keys_of
 from foundation.exceptions import Conflict, ManifestErrors
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push, wake_scheduler
@@ -47,7 +49,6 @@ from queues.services.job_changes import (
     WORKLOAD_PATHS,
     change_workload,
     frozen_paths,
-    pod_set_specs,
     remove_workloads,
 )
 from queues.services.pods import record_reclaimable
@@ -80,46 +81,15 @@ class _Waiting:
     due: float
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """A job for the controller's pass, with its rows, or with those of the job of which it is a part."""
-
-    job: JsonObject
-    row: Job | None
-    workloads: Sequence[Workload]
-    is_part: bool = False
-
-
-@dataclass(slots=True)
-class _News:
-    """The results of the passes over a batch: ends of workloads with their reasons, reclaimable pods by pod set,
-    workloads that are on hold or no longer are, and the jobs to start or to stop."""
-
-    finished: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    reclaimable: dict[str, dict[tuple[str, str], int]] = field(default_factory=lambda: defaultdict(dict))
-    held: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
-    unheld: list[tuple[str, str]] = field(default_factory=list)
-    told: list[Job] = field(default_factory=list)
-
-    def note(self, look: Look, changes: Changes) -> None:
-        namespace = key_of(look.job)[0]
-        for name, why in changes.finished.items():
-            self.finished[why].append((namespace, name))
-        for name, counts in changes.reclaimable.items():
-            for pod_set, count in counts.items():
-                self.reclaimable[pod_set][namespace, name] = count
-        for name, message in changes.held.items():
-            self.held[message].append((namespace, name))
-        self.unheld += [(namespace, name) for name in changes.unheld]
-        if changes.job is not None and look.row is not None:
-            self.told.append(look.row)
-
-
 class SuspendableJobSync(JobSync):
     """Keeps the workloads of one kind of job that can be suspended in step with the jobs of one cluster."""
 
+    _remembers = True
+    """Whether a list leaves out jobs over which a pass changed nothing (`SettledJobs`)."""
+
     def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient) -> None:
         super().__init__(cluster, kind, client)
+        self._settled = SettledJobs(cluster)
         self._waiting: dict[str, _Waiting] = {}
         self._waited: dict[str, float] = {}
         """uid -> time at which the object was last waited for."""
@@ -138,10 +108,19 @@ class SuspendableJobSync(JobSync):
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         self._seconds = (self._now or timezone.now()).timestamp()
-        known = self._settle(jobs)
+        try:
+            known = self._settle(self._unsettled(jobs))
+        finally:
+            self._settled.end()
         self._keep_seen(jobs)
-        if any(self._kind.is_suspended(look.job) and any(map(_waits_for_the_job, look.workloads)) for look in known):
+        if any(self._kind.is_suspended(look.job) and any(map(waits_for_the_job, look.workloads)) for look in known):
             request_push(self._cluster.name)
+
+    def _unsettled(self, jobs: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        try:
+            return self._settled.unsettled(jobs, OneLook(self._cluster, self._looked_up))
+        except ClusterError:
+            return jobs  # a pass over each reports it
 
     def _keep_seen(self, jobs: Iterable[JsonObject]) -> None:
         """Let the push know the jobs that wait in a queue, as they are now."""
@@ -156,6 +135,8 @@ class SuspendableJobSync(JobSync):
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         listed = list(present)
         self._seen = {uid: self._seen[uid] for uid in map(uid_of, listed) if uid in self._seen}
+        if self._remembers:
+            self._settled.begin({uid_of(job): [uid for _, _, uid in keys_of(job)] for job in listed})
         super()._find_missing(listed)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
@@ -233,7 +214,7 @@ class SuspendableJobSync(JobSync):
                 self._forget(job)
                 own = workloads.get(found[key].pk, ())
                 # No object stands for a group of pods, so the pass would find none of its workloads.
-                if key[0] != POD_GROUP or not any(map(_is_admitted, own)):
+                if key[0] != POD_GROUP or not any(map(is_admitted, own)):
                     looks.append(Look(job, None, own, is_part=True))
             elif self._waited.get(str(job["metadata"]["uid"]), 0.0) >= _WHOLE_PATIENCE_SECONDS:
                 looks.append(Look(job, None, (), is_part=True))
@@ -289,16 +270,17 @@ class SuspendableJobSync(JobSync):
 
     def _look_at(self, looks: Sequence[Look]) -> list[JsonObject]:
         """Run a pass over each job; return the jobs whose rows it changed."""
-        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
-        news = _News()
+        looked_up = Recorder(OneLook(self._cluster, self._looked_up))
+        context = job_context(self._cluster.configuration, looked_up)
+        news = News()
         again: list[JsonObject] = []
-        passed = [(look, changes) for look in looks if (changes := self._pass(look, context)) is not None]
+        passed = list(self._passes(looks, context, looked_up))
         made = self._make_together(passed)
         for look, changes in passed:
             if look.is_part:
                 self._suspend(look.job, changes)
                 continue
-            if _drops_all(look, changes) and self._suspends(changes):
+            if drops_all(look, changes) and self._suspends(changes):
                 # As in Kueue, the job stops first: no row says later how its templates were.
                 stopped = self._suspend(look.job, changes)
                 if stopped is None or not self._kind.is_suspended(stopped) or was_started(stopped):
@@ -320,6 +302,28 @@ class SuspendableJobSync(JobSync):
                 self._forget(look.job)
         self._store_news(news)
         return again
+
+    def _passes(
+        self, looks: Iterable[Look], context: JobContext, looked_up: Recorder
+    ) -> Iterator[tuple[Look, Changes]]:
+        """Run a pass over each job; yield those with changes."""
+        for look in looks:
+            looked_up.begin()
+            changes = self._pass(look, context)
+            if self._is_idle(look, changes):
+                self._settled.note(look.job, looked_up.taken)
+            if changes is not None:
+                yield look, changes
+
+    def _is_idle(self, look: Look, changes: Changes | None) -> bool:
+        """Whether a pass over the job and rows that have not changed would change nothing, either."""
+        job, row = look.job, look.row
+        if row is None or look.is_part or row.deletion_requested_at is not None or is_being_deleted(job):
+            return False
+        if changes is None:  # as after an error
+            return self._kind.outcome(job).finished and not look.workloads
+        awaited = self._kind.is_suspended(job) and any(map(waits_for_the_job, look.workloads))
+        return changes == Changes() and not awaited and not self._prebuilt_names(job)
 
     def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
         """Whether another pass over a job that has just got its first workload would change nothing: it waits, as it
@@ -347,7 +351,7 @@ class SuspendableJobSync(JobSync):
             self._note(job, error)
             return None
 
-    def _store_news(self, news: _News) -> None:
+    def _store_news(self, news: News) -> None:
         """Store changes that are equal for many jobs at once."""
         for (reason, message), names in news.finished.items():
             record_finished(self._cluster, names, FinishedReason(reason), message, actor=_ACTOR, now=self._now)
@@ -435,7 +439,7 @@ class SuspendableJobSync(JobSync):
         """
         by_submitter: dict[str, dict[str, list[WorkloadSpec]]] = defaultdict(dict)
         for look, changes in passed:
-            if not _is_plain_creation(look, changes):
+            if not is_plain_creation(look, changes):
                 continue
             try:
                 specs = self._specs_to_make(look, changes)
@@ -492,7 +496,7 @@ class SuspendableJobSync(JobSync):
             specs = self._specs_to_make(look, changes)
         else:
             spec = self._specs(look.job)[0]
-            specs = [_taken(spec, each) for each in look.workloads if each.name in changes.taken]
+            specs = [taken(spec, each) for each in look.workloads if each.name in changes.taken]
         if look.row is not None and specs[0].job is not None:
             job = replace(specs[0].job, row_id=look.row.pk)
             specs = [replace(spec, job=job) for spec in specs]
@@ -551,37 +555,3 @@ class SuspendableJobSync(JobSync):
 
     def _moment(self) -> datetime:
         return self._now or timezone.now()
-
-
-def _is_plain_creation(look: Look, changes: Changes) -> bool:
-    """Whether the pass over a job without a row made its first workload, and nothing else."""
-    if look.is_part or look.row is not None or look.workloads or not changes.created:
-        return False
-    return not (changes.changed or changes.removed or changes.taken)
-
-
-def _drops_all(look: Look, changes: Changes) -> bool:
-    """Whether the pass removes every workload of a job in the cluster that has not finished."""
-    left = {each.name for each in look.workloads if each.status != WorkloadStatus.FINISHED and each.job_id is not None}
-    found = look.row is not None and look.row.found_in_cluster
-    return found and bool(changes.removed) and left <= {*changes.removed}
-
-
-def _taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
-    """The spec of a job as it takes over a workload: a manager's gets the templates of the job."""
-    if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
-        return replace(spec, pod_sets=pod_set_specs(prebuilt))
-    index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
-    annotations = spec.annotations if index is None else {**spec.annotations, keys.COMPONENT_INDEX: index}
-    return replace(spec, name=prebuilt.name, annotations=annotations)
-
-
-def _is_admitted(workload: Workload) -> bool:
-    return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
-
-
-def _waits_for_the_job(workload: Workload) -> bool:
-    """Whether a sweep waits for the workload's job to be suspended or to have no pods left: to note that an evicted
-    workload has stopped, or to start the job anew."""
-    stopping = workload.evicted_at is not None and workload.quota_reserved_at is not None
-    return (stopping and workload.pods_stopped_at is None) or workload.push_sequence > workload.pushed_sequence

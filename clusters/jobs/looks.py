@@ -1,0 +1,87 @@
+"""A job with its rows before a pass of the controller over it, and the results of passes over a batch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from clusters.client import JsonObject
+from clusters.jobs.framework.manifest import namespace_of
+from clusters.jobs.live_job import Changes
+from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import WorkloadSpec
+from queues.models import Job, Workload
+from queues.services.job_changes import pod_set_specs
+from scheduling.model.vocabulary import WorkloadStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A job for the controller's pass, with its rows, or with those of the job of which it is a part."""
+
+    job: JsonObject
+    row: Job | None
+    workloads: Sequence[Workload]
+    is_part: bool = False
+
+
+@dataclass(slots=True)
+class News:
+    """The results of the passes over a batch: ends of workloads with their reasons, reclaimable pods by pod set,
+    workloads that are on hold or no longer are, and the jobs to start or to stop."""
+
+    finished: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    reclaimable: dict[str, dict[tuple[str, str], int]] = field(default_factory=lambda: defaultdict(dict))
+    held: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    unheld: list[tuple[str, str]] = field(default_factory=list)
+    told: list[Job] = field(default_factory=list)
+
+    def note(self, look: Look, changes: Changes) -> None:
+        """Add the results of the pass over one job."""
+        namespace = namespace_of(look.job)
+        for name, why in changes.finished.items():
+            self.finished[why].append((namespace, name))
+        for name, counts in changes.reclaimable.items():
+            for pod_set, count in counts.items():
+                self.reclaimable[pod_set][namespace, name] = count
+        for name, message in changes.held.items():
+            self.held[message].append((namespace, name))
+        self.unheld += [(namespace, name) for name in changes.unheld]
+        if changes.job is not None and look.row is not None:
+            self.told.append(look.row)
+
+
+def is_plain_creation(look: Look, changes: Changes) -> bool:
+    """Whether the pass over a job without a row made its first workload, and nothing else."""
+    if look.is_part or look.row is not None or look.workloads or not changes.created:
+        return False
+    return not (changes.changed or changes.removed or changes.taken)
+
+
+def drops_all(look: Look, changes: Changes) -> bool:
+    """Whether the pass removes every workload of a job in the cluster that has not finished."""
+    left = {each.name for each in look.workloads if each.status != WorkloadStatus.FINISHED and each.job_id is not None}
+    found = look.row is not None and look.row.found_in_cluster
+    return found and bool(changes.removed) and left <= {*changes.removed}
+
+
+def taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
+    """The spec of a job as it takes over a workload: a manager's gets the templates of the job."""
+    if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
+        return replace(spec, pod_sets=pod_set_specs(prebuilt))
+    index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
+    annotations = spec.annotations if index is None else {**spec.annotations, keys.COMPONENT_INDEX: index}
+    return replace(spec, name=prebuilt.name, annotations=annotations)
+
+
+def is_admitted(workload: Workload) -> bool:
+    """Whether the workload runs, or may start."""
+    return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
+
+
+def waits_for_the_job(workload: Workload) -> bool:
+    """Whether a sweep waits for the workload's job to be suspended or to have no pods left: to note that an evicted
+    workload has stopped, or to start the job anew."""
+    stopping = workload.evicted_at is not None and workload.quota_reserved_at is not None
+    return (stopping and workload.pods_stopped_at is None) or workload.push_sequence > workload.pushed_sequence
