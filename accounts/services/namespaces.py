@@ -1,6 +1,6 @@
-"""Creates namespaces that submissions name before they exist."""
+"""Creates namespaces that submissions name before they exist, and notes which of them the cluster has."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,3 +28,14 @@ def create_missing_namespaces(
             submitted.at("metadata.namespace"), f"namespace {namespace} did not exist and was created"
         )
     return missing
+
+
+def note_namespaces(cluster: Cluster, present: Collection[str], gone: Collection[str], *, listed: bool) -> None:
+    """Note which namespaces the cluster has. `listed`: all that it has are present."""
+    rows = Namespace.objects.filter(cluster=cluster)
+    if present:
+        rows.filter(name__in=present, in_cluster=False).update(in_cluster=True)
+    if listed:
+        rows.filter(in_cluster=True).exclude(name__in=present).update(in_cluster=False)
+    elif gone:
+        rows.filter(name__in=gone, in_cluster=True).update(in_cluster=False)

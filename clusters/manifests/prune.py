@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Namespace
 from accounts.services import cluster_settings
 from accounts.services.apply_result import Action, Applied
 from gpus.models import Node
@@ -97,6 +97,8 @@ class _Pruning:
             rows = kind.model.objects.filter(
                 cluster=self._cluster, applied_set=self._set, deletion_requested_at__isnull=True
             )
+            if kind.model is Namespace:
+                rows = rows.filter(in_cluster=False)  # the cluster has the others: they are deleted there
             keys = [row.key if kind.namespaced else row.name for row in rows]
             keys = [key for key in keys if (kind.name, key) not in self._kept]
             waiting = delete_objects(self._cluster, kind, keys, actor=self._actor, now=self._now) or {}

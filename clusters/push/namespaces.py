@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accounts.models import Cluster, Namespace
-from clusters.client import NAMESPACES, ClusterClient
+from clusters.client import NAMESPACES, ClusterClient, ClusterError
 
 
 def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
@@ -14,9 +14,15 @@ def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
     """
     if client.get(NAMESPACES, "", name) is not None:
         return False
-    row = Namespace.objects.filter(cluster=cluster, name=name).first()
+    rows = Namespace.objects.filter(cluster=cluster, name=name)
+    rows.update(in_cluster=True)  # before it is read: a later edit is refused instead of lost
+    row = rows.first()
     metadata = {"name": name}
     if row is not None:
         metadata |= {"labels": row.labels, "annotations": row.annotations}
-    client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    try:
+        client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    except ClusterError:
+        rows.update(in_cluster=False)  # the watcher tells if another client created it meanwhile
+        raise
     return True

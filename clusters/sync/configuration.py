@@ -11,6 +11,7 @@ from django.db import DataError, transaction
 
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
+from accounts.services.namespaces import note_namespaces
 from clusters.client import (
     LIMIT_RANGES,
     NAMESPACES,
@@ -42,7 +43,8 @@ class ConfigurationSync:
 
     If kueueweb decides, a row from a manifest follows the cluster's object of its name, and stays if that object is
     deleted; a namespace is deleted only if the cluster had it before, because ours are created in the cluster when the
-    first job needs them. If another scheduler decides, rows exist only for the cluster's objects.
+    first job needs them. A namespace that the cluster has is noted, so that no request changes its row. If another
+    scheduler decides, rows exist only for the cluster's objects.
     """
 
     def __init__(self, cluster: Cluster, kind: Kind) -> None:
@@ -61,7 +63,10 @@ class ConfigurationSync:
             gone |= self._not_listed(found.objects.keys())
             self._known = {}  # rows that a user has changed meanwhile follow the cluster again
         self._remove(gone, now)
-        self._store(list(self._read(found.objects.values())), now)
+        with transaction.atomic():
+            self._store(list(self._read(found.objects.values())), now)
+            if self._made_by_need:
+                note_namespaces(self._cluster, found.objects, gone, listed=found.listed)
         if self._kind.name == "AdmissionCheck" and self._cluster.is_mirrored:
             self._note_activity(found.objects)
 
@@ -102,7 +107,10 @@ class ConfigurationSync:
         ]
         try:
             with transaction.atomic():
-                apply_objects(self._cluster, self._kind, fresh, actor=_ACTOR, now=datetime.fromtimestamp(now, UTC))
+                apply_objects(
+                    self._cluster, self._kind, fresh, actor=_ACTOR, from_cluster=True,
+                    now=datetime.fromtimestamp(now, UTC),
+                )  # fmt: skip
         except (ManifestErrors, DataError) as refused:
             if len(submissions) > 1:
                 for submitted in submissions:
@@ -134,7 +142,9 @@ class ConfigurationSync:
             forget_objects(self._cluster, self._kind, gone)
             return
         with transaction.atomic():
-            delete_objects(self._cluster, self._kind, gone, actor=_ACTOR, now=datetime.fromtimestamp(now, UTC))
+            delete_objects(
+                self._cluster, self._kind, gone, actor=_ACTOR, from_cluster=True, now=datetime.fromtimestamp(now, UTC)
+            )
 
     def _found_keys(self) -> set[str]:
         """The objects that no manifest created; all of them if another scheduler decides."""

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from accounts.admin import ClusterObjectAdmin
-from foundation.exceptions import NotFound
+from foundation.exceptions import Conflict, NotFound
 from queues.admin import forms
 from queues.admin.history import MOST, edits_of
 from queues.kinds import KINDS
@@ -72,6 +72,9 @@ class ConfigurationAdmin(ClusterObjectAdmin):
             held = delete_object(obj.cluster, kind, obj.name, _namespace_of(obj), actor=request.user.get_username())
         except NotFound:
             return  # another user saved first
+        except Conflict as refused:
+            messages.error(request, str(refused))
+            return
         if held:
             messages.warning(request, f"{obj} will be deleted when nothing uses it; now {held}.")
 

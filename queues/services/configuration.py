@@ -1,5 +1,6 @@
 """All writes of configuration objects: replacement by the submitted object, and deletion once nothing uses it."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models import Value
 from django.utils import timezone
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
@@ -94,15 +95,19 @@ def apply_objects(
     *,
     actor: str,
     applied_set: str = "",
+    from_cluster: bool = False,
     now: datetime | None = None,
 ) -> list[Applied]:
     """Store objects of one kind, each replacing the one of its name, within the caller's transaction.
 
+    `from_cluster`: they are read from the cluster, as the only writer of a namespace that it has.
     Raises `ManifestErrors`, and stores nothing, if a field is immutable or an object is being deleted.
     """
     now = now or timezone.now()
     lock_configuration(cluster)
     rows = _rows(cluster, kind, [submitted.spec.meta for submitted in submissions])
+    if kind.model is Namespace and not from_cluster:
+        submissions = [_unless_in_cluster(kind, submitted, rows) for submitted in submissions]
     writer = _Writer(cluster, kind, applied_set, actor, now)
     for submitted in submissions:
         writer.take(submitted, rows.get(submitted.spec.meta.key))
@@ -148,15 +153,26 @@ def delete_object(
 
 
 def delete_objects(
-    cluster: Cluster, kind: Kind, keys: Sequence[str], *, actor: str, now: datetime | None = None
+    cluster: Cluster,
+    kind: Kind,
+    keys: Sequence[str],
+    *,
+    actor: str,
+    from_cluster: bool = False,
+    now: datetime | None = None,
 ) -> dict[str, str] | None:
-    """Delete objects of a kind. Returns why some have to wait; None if none exists."""
+    """Delete objects of a kind. Returns why some have to wait; None if none exists.
+
+    Raises `Conflict` for a namespace that the cluster has, unless the cluster itself deleted it (`from_cluster`).
+    """
     now = now or timezone.now()
     metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
     lock_configuration(cluster)
     rows = _rows(cluster, kind, metas)
     if not rows:
         return None
+    if kind.model is Namespace and not from_cluster:
+        _refuse_deletion(rows.values())
     kind.model.objects.filter(pk__in=[row.pk for row in rows.values()], deletion_requested_at__isnull=True).update(
         deletion_requested_at=now
     )
@@ -164,6 +180,52 @@ def delete_objects(
     finish_deletions(cluster)
     wake_scheduler(cluster.name)
     return waiting
+
+
+_IN_CLUSTER: Final = "the cluster has this namespace, and its labels and annotations are those that count"
+
+
+def _unless_in_cluster(
+    kind: Kind, submitted: Submitted[KindSpec], rows: Mapping[str, Namespace]
+) -> Submitted[KindSpec]:
+    """Report an error if a namespace that the cluster has would change: its row follows the cluster's object.
+
+    A manifest written by hand (without uid) that names only labels and annotations that the namespace has changes
+    nothing, as with `kubectl apply`. An object that was read and changed is compared as a whole.
+    """
+    meta = submitted.spec.meta
+    is_whole = submitted.in_json or bool(meta.uid or meta.resource_version)
+    row = rows.get(meta.key)
+    if row is None or not row.in_cluster:
+        return submitted
+    for field, verb, there in (("labels", "label", row.labels), ("annotations", "annotate", row.annotations)):
+        asked = dict(getattr(meta, field))
+        if not is_whole:
+            asked = {**there, **asked}
+        differing = sorted(key for key in asked.keys() | there.keys() if asked.get(key) != there.get(key))
+        if differing:
+            submitted.report.error(
+                field if submitted.in_json else submitted.at(f"metadata.{field}"),
+                asked.get(differing[0]),
+                f"{differing[0]} may not be changed here: {_IN_CLUSTER}",
+                f"Change it in the cluster: {_command(verb, meta.name, differing[0], asked.get(differing[0]))}",
+                MistakeReason.FORBIDDEN,
+            )
+    return replace(submitted, spec=kind.spec_of(row))
+
+
+def _command(verb: str, name: str, key: str, value: str | None) -> str:
+    """The command of kubectl that makes the change; without a value, that removes the key."""
+    change = f"{key}-" if value is None else shlex.quote(f"{key}={value}")
+    return f"kubectl {verb} namespace {name} {change}{'' if value is None else ' --overwrite'}"
+
+
+def _refuse_deletion(rows: Iterable[Namespace]) -> None:
+    found = next((row for row in rows if row.in_cluster), None)
+    if found is not None:
+        rule, remedy = "the cluster has this namespace", f"Delete it there: kubectl delete namespace {found.name}"
+        error = LocatedError(0, "name", found.name, rule, remedy, MistakeReason.FORBIDDEN)
+        raise Conflict(f"Namespace {found.name}: {rule}. {remedy}", [error])
 
 
 def forget_objects(cluster: Cluster, kind: Kind, keys: Sequence[str]) -> int:

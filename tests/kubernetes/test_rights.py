@@ -219,3 +219,22 @@ def test_what_a_tenant_writes_in_our_name_is_not_told_and_not_believed(system: S
         system.turn()
     assert not DeviceAllocation.objects.filter(source="external").exists()
     assert DeviceAllocation.objects.get().workload == system.workload("liar")
+
+
+def test_the_policy_of_a_namespace_is_written_in_the_cluster_alone(system: System) -> None:
+    key, url = "kueueweb.io/only-owners-change", "/api/v1/namespaces/team/"
+    User.objects.create_user("ada")
+    RoleBinding.objects.create(name="ada", username="ada", role=Role.ADMIN)
+    ada = client_of(User.objects.get(username="ada"))
+    system.watcher.resync()
+    read = ada.get(url)
+    wanted = {"labels": read.json()["labels"], "annotations": {**read.json()["annotations"], key: "true"}}
+    refused = ada.put(url, wanted, format="json", headers={"If-Match": read.headers["ETag"]})
+    assert refused.status_code == 400
+    assert f"kubectl annotate namespace team {key}=true --overwrite" in refused.content.decode()
+    system.admin.patch(NAMESPACES, "", "team", {"metadata": {"annotations": {key: "true"}}})
+    system.watcher.resync()
+    assert ada.get(url).json()["annotations"][key] == "true"
+    system.admin.patch(NAMESPACES, "", "team", {"metadata": {"annotations": {key: None}}})
+    system.watcher.resync()
+    assert key not in ada.get(url).json()["annotations"]

@@ -14,26 +14,31 @@ import orjson
 import pytest
 from django.core.management import call_command
 
+from accounts.models import Namespace
 from clusters.client import (
     LIMIT_RANGES,
+    NAMESPACES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
     ClusterError,
     JsonObject,
-    Kind,
     Listing,
     TokenBucket,
     WatchEvent,
     connect,
 )
 from clusters.manifests import apply_manifests
+from clusters.push.namespaces import make_namespace
 from clusters.sync.configuration import ConfigurationSync
 from clusters.sync.watcher import Watcher
+from foundation.exceptions import ManifestErrors
 from gpus.models import Node
 from queues.models import LimitRange, ResourceQuota, RuntimeClass
+from tests.api_client import SchemaClient
 from tests.clusters.system import System, gpu_job, queued
 from tests.factories import make_cluster, make_node
 from tests.simulated_cluster import job
+from tests.users import client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,8 +76,7 @@ def runtime_class(cpu: str) -> JsonObject:
 @pytest.fixture
 def team(system: System) -> System:
     """With the namespace in the cluster too."""
-    namespaces = Kind("v1", "Namespace", "namespaces", namespaced=False)
-    system.client.create(namespaces, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     return system
 
 
@@ -254,3 +258,83 @@ class TestWorkloads:
         assert pod_set.resource_usage == {"cpu": 1500}
         (pod,) = team.pods()
         assert pod["spec"]["overhead"] == {"cpu": "500m"}
+
+
+ONLY_OWNERS = "kueueweb.io/only-owners-change"
+URL = "/api/v1/namespaces/team/"
+
+
+def annotate(client: SchemaClient, **annotations: str) -> Any:
+    """Write the policy of the namespace over REST, as a form of the browser does."""
+    read = client.get(URL)
+    body = {"labels": read.json()["labels"], "annotations": annotations}
+    return client.put(URL, body, format="json", headers={"If-Match": read.headers["ETag"]})
+
+
+class TestNamespaces:
+    """The policy of a namespace has one author: the cluster, once it has the namespace."""
+
+    @pytest.fixture
+    def admin(self, system: System) -> SchemaClient:
+        return client_of(make_user("alice"))
+
+    def test_a_policy_over_rest_is_refused_where_the_cluster_has_the_namespace(
+        self, team: System, admin: SchemaClient
+    ) -> None:
+        team.watcher.resync()
+        refused = annotate(admin, **{ONLY_OWNERS: "true"})
+        assert refused.status_code == 400, refused.json()
+        (error,) = refused.json()["errors"]
+        assert (error["path"], error["reason"]) == ("annotations", "Forbidden")
+        command = f"kubectl annotate namespace team {ONLY_OWNERS}=true --overwrite"
+        assert command in error["remedy"]
+        assert Namespace.objects.get(name="team").annotations == {}
+        team.client.patch(NAMESPACES, "", "team", {"metadata": {"annotations": {ONLY_OWNERS: "true"}}})
+        team.watcher.resync()
+        assert Namespace.objects.get(name="team").annotations == {ONLY_OWNERS: "true"}, "as the remedy says"
+        removed = annotate(admin).json()["errors"][0]
+        assert f"kubectl annotate namespace team {ONLY_OWNERS}-" in removed["remedy"]
+        assert annotate(admin, **{ONLY_OWNERS: "true"}).status_code == 200, "nothing changes"
+
+    def test_a_policy_that_is_written_before_the_cluster_has_the_namespace_gets_there(
+        self, system: System, admin: SchemaClient
+    ) -> None:
+        assert annotate(admin, **{ONLY_OWNERS: "true"}).status_code == 200
+        system.watcher.resync()
+        assert annotate(admin, **{ONLY_OWNERS: "true", "team": "vision"}).status_code == 200
+        make_namespace(system.cluster, system.client, "team")
+        assert annotate(admin).status_code == 400, "no edit is lost between creation and the next list"
+        system.watcher.resync()
+        there = system.client.get(NAMESPACES, "", "team")
+        assert there is not None
+        assert there["metadata"]["annotations"] == {ONLY_OWNERS: "true", "team": "vision"}
+        assert Namespace.objects.get(name="team").annotations == {ONLY_OWNERS: "true", "team": "vision"}
+
+    def test_manifests_may_name_a_namespace_of_the_cluster_and_not_change_it(
+        self, team: System, admin: SchemaClient
+    ) -> None:
+        team.client.patch(NAMESPACES, "", "team", {"metadata": {"labels": {"of": "vision"}}})
+        team.watcher.resync()
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+        team.apply(manifest)
+        assert Namespace.objects.get(name="team").labels["of"] == "vision"
+        with pytest.raises(ManifestErrors, match="kubectl label namespace team of=speech --overwrite"):
+            team.apply({**manifest, "metadata": {"name": "team", "labels": {"of": "speech"}}})
+
+    def test_a_namespace_is_deleted_where_it_is(self, team: System, admin: SchemaClient) -> None:
+        Namespace.objects.filter(name="team").update(api_version="v1")
+        team.watcher.resync()
+        etag = admin.get(URL).headers["ETag"]
+        refused = admin.delete(URL, headers={"If-Match": etag})
+        assert (refused.status_code, "kubectl delete namespace team" in refused.content.decode()) == (409, True)
+        team.client.delete(NAMESPACES, "", "team")
+        team.watcher.resync()
+        row = Namespace.objects.get(name="team")
+        assert not row.in_cluster, "a row that was written here stays, and may be deleted here"
+        etag = admin.get(URL).headers["ETag"]
+        assert admin.delete(URL, headers={"If-Match": etag}).status_code in (202, 204)
+
+    def test_a_tenant_writes_no_policy(self, team: System) -> None:
+        for name in ("bob", "vera"):
+            client = client_of(make_user(name))
+            assert client.put(URL, {"annotations": {ONLY_OWNERS: "true"}}, format="json").status_code in (403, 404)
