@@ -202,7 +202,7 @@ def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
     if not parts.get("dbname"):
         raise _bad(name, _redacted(url), "a URL with the database's name as its path")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "foundation.postgresql",
         "NAME": parts.pop("dbname"),
         "USER": parts.pop("user", ""),
         "PASSWORD": parts.pop("password", ""),

@@ -71,7 +71,7 @@ def test_a_refused_url_does_not_show_its_password(monkeypatch: pytest.MonkeyPatc
 def test_a_database_url_becomes_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAME", "postgresql://user:pa%40ss@host:6432/name?sslmode=require")
     assert env.database("NAME") == {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "foundation.postgresql",
         "NAME": "name",
         "USER": "user",
         "PASSWORD": "pa@ss",

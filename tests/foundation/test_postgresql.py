@@ -1,0 +1,73 @@
+"""The health check of connections to PostgreSQL: free while a session lives, and true when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+
+from foundation.postgresql.base import DatabaseWrapper
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def observer() -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """Another session of the server, which sees the one of Django."""
+    with psycopg.connect(**connection.get_connection_params(), autocommit=True) as session:
+        yield session
+
+
+def session_id() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def begin_unit_of_work() -> None:
+    """As before each request and each task."""
+    session: Any = connections["default"]
+    session.health_check_done = False
+    session.close_if_health_check_failed()
+
+
+def test_the_processes_use_this_backend() -> None:
+    assert isinstance(connections["default"], DatabaseWrapper)
+
+
+def test_a_session_that_lives_is_asked_nothing(observer: psycopg.Connection[tuple[object, ...]]) -> None:
+    session = session_id()
+    connection.ensure_connection()
+    assert connections["default"].settings_dict["CONN_HEALTH_CHECKS"]
+    begin_unit_of_work()
+    last = observer.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [session]).fetchone()
+    assert last == ("SELECT pg_backend_pid()",)
+
+
+def test_a_session_that_the_server_ended_is_replaced(observer: psycopg.Connection[tuple[object, ...]]) -> None:
+    ended = session_id()
+    timeout_milliseconds = int(1000 * PATIENCE_SECONDS)
+    assert observer.execute("SELECT pg_terminate_backend(%s, %s)", [ended, timeout_milliseconds]).fetchone() == (True,)
+    begin_unit_of_work()
+    assert session_id() != ended
+
+
+def test_a_session_in_a_failed_transaction_is_not_usable() -> None:
+    with transaction.atomic():
+        with pytest.raises(DatabaseError), connection.cursor() as cursor:
+            cursor.execute("SELECT 1 / 0")
+        assert not connection.is_usable()
+        transaction.set_rollback(True)
+    assert connection.is_usable()
+
+
+def test_a_closed_connection_is_not_usable() -> None:
+    session_id()
+    connection.connection.close()
+    assert not connection.is_usable()
+    connection.close()
+    assert session_id()
