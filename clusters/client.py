@@ -580,7 +580,7 @@ def _load_credentials(configuration: Any, server: str) -> None:
 
 
 def _context_for(server: str) -> str | None:
-    """The kubeconfig's context whose cluster is at that URL, the present one first; None where there is none."""
+    """The kubeconfig's context whose cluster is at that URL, the present one first; None without one."""
     try:
         merged = kube_config.KubeConfigMerger(kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config  # type: ignore[no-untyped-call]  # ditto
     except kubernetes_config.ConfigException:
@@ -650,7 +650,7 @@ def _pieces(response: urllib3.BaseHTTPResponse, opened: Callable[[Callable[[], N
 
 
 def _retry_after(text: str | None) -> float:
-    """Kubernetes gives whole seconds; 0 where there is none, or a date."""
+    """Kubernetes gives whole seconds; 0 without the header, or if it has a date."""
     return float(text) if text and text.isascii() and text.isdigit() else 0.0
 
 

@@ -28,7 +28,7 @@ _chores: Final[dict[str, _Chore]] = {}
 
 
 def runs_while(task: str, rows: str, *parameters: str, seconds: float = CHORE_SECONDS) -> None:
-    """Have the task sent every so many seconds while this query with these parameters finds a row."""
+    """Send the task at this interval, in seconds, while this query with these parameters finds a row."""
     _chores[task] = _Chore(rows, parameters, seconds)
 
 

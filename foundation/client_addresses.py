@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 from typing import Final
 
 _IPV6_PREFIX: Final = 64
-"""One customer usually gets so many bits, so they count as one address."""
+"""A provider usually gives one customer a prefix of this length, so its addresses count as one."""
 
 
 def counted_address(text: str) -> str:

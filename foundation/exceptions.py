@@ -42,13 +42,13 @@ class AlreadyExists(Conflict):
 
 
 class MirroredFromCluster(Conflict):
-    """The object repeats what a cluster says that another scheduler runs: it is changed there."""
+    """The object mirrors a cluster in which another scheduler decides: change it in that cluster."""
 
     reason = "MirroredFromCluster"
 
 
 class PreconditionFailed(KueuewebError):
-    """The object is no longer what the writer has read. `current` is what it is now, None where it is absent."""
+    """The object has changed since the writer read it. `current` is the present object, None if it is absent."""
 
     reason = "PreconditionFailed"
     current: Mapping[str, Any] | None = None
@@ -78,7 +78,7 @@ class Unavailable(KueuewebError):
 
 
 class InvalidRequest(KueuewebError):
-    """A parameter or a body that is not what the operation takes."""
+    """A parameter or a body that the operation does not accept."""
 
     reason = "Invalid"
 

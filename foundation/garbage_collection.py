@@ -4,7 +4,7 @@ import gc
 
 
 def calm_the_collector() -> None:
-    """Leave out of garbage collection what lives by now, and collect seldom: a process calls it once it has loaded.
+    """Exclude all existing objects from garbage collection, and collect seldom: a process calls it once it has loaded.
 
     Without this, collection took an eighth of the watcher's processor time, and half of a cycle's in a loaded World.
     """

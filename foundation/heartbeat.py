@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS: Final = 5.0
 SILENT_SECONDS: Final = 20
-"""A role none of whose processes has shown life for so long is silent."""
+"""A role is silent if none of its processes has sent a heartbeat for this many seconds."""
 WRONG_CLOCK_SECONDS: Final = 5.0
 """A clock that differs from that of Redis by more is wrong."""
 _SLOW_SECONDS: Final = 1.0
@@ -101,8 +101,9 @@ _loops: Final[dict[tuple[Role, str], float]] = {}
 
 
 def join_loops(places: Iterable[tuple[Role, str]], since: float | None = None) -> None:
-    """Let these loops of this process, each by its role and cluster, count together: if one stands still, none touches
-    the file. `since`: when they began to turn, in seconds that only go forward; by default now."""
+    """Let these loops of this process, each by its role and cluster, count together: if one thread hangs, the file is
+    no longer touched. `since`: when they began to turn, in seconds that only go forward; by default now.
+    """
     _loops.clear()
     _loops.update(dict.fromkeys(places, time.monotonic() if since is None else since))
 

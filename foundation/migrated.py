@@ -1,4 +1,4 @@
-"""Waiting for `manage.py migrate`: a process of a new release that starts before its tables are there."""
+"""Waiting for `manage.py migrate`: a process of a new release that starts before the migrations have run."""
 
 from __future__ import annotations
 

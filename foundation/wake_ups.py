@@ -54,7 +54,9 @@ def wake_scheduler(cluster: str) -> None:
 
 
 def request_push(cluster: str) -> None:
-    """On commit: have what the cluster named has not heard yet pushed to it. Collapses as above and never raises."""
+    """On commit: asks a push worker to write the pending decisions of this cluster. Collapses as above and never
+    raises.
+    """
     transaction.on_commit(partial(_broker.send, PUSH_TASK, PUSH_QUEUE, cluster), robust=True)
 
 

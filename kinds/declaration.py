@@ -20,7 +20,7 @@ from scheduling.manifest.metadata import read_labels_and_annotations
 from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain
 
 Tree = dict[str, Any]
-"""Key -> the field that stands there, with its type; the tree below; or None for a field that was dropped since."""
+"""Key -> the field at this key, with its type; the tree below; or None for a field that was dropped since."""
 
 READ_ONLY: Final = frozenset(
     ("uid", "cluster", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions",
@@ -47,13 +47,13 @@ class Field:
     """Kubernetes': its place in the newest version. Empty for a field that no manifest has."""
     type: FieldType
     json: str | None = ""
-    """Its place in our JSON: `name` unless it says otherwise; None: it is not there."""
+    """Its place in our JSON: `name` unless it says otherwise; None: our JSON does not have it."""
     core: str | None = ""
     """The name of the attribute in the rules; by default that in our JSON. None: the rules do not have it."""
     older: Mapping[str, Place | None] = field(default_factory=dict)
     """Version -> its place there, None where that version does not have it."""
     annotation: str = ""
-    """The annotation that says it in a manifest, for what Kueue has no field for."""
+    """The annotation that holds it in a manifest, for a field that Kueue does not have."""
     required: bool = False
     always: bool = False
     """Write the field to manifests even if it has its default."""
@@ -98,7 +98,7 @@ class Group:
     core: type[Any] | None = None
     core_name: str = ""
     sparse: bool = False
-    """Our JSON leaves out what is not set."""
+    """Our JSON omits unset fields."""
 
 
 @dataclass(frozen=True)
@@ -226,13 +226,13 @@ class Kind(ManifestKind):
     fields: tuple[Field, ...] = ()
     groups: Mapping[str, Group] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
-    """Path in manifests -> the description of what holds fields there, where no group of our JSON has one."""
+    """Path in manifests -> the description of the object at this path, for paths without a group in our JSON."""
     name_syntax: Syntax = dns_subdomain
     spec_required: bool = False
     check: Callable[[Reading], None] = no_check
     """The rules that join several fields."""
     complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
-    """The function that adds to the metadata what an API server would."""
+    """The function that adds to the metadata as an API server does."""
     users: Callable[[Any, str], str] = no_users
     """A message that names the users of an object, from the cluster's row and the name; empty if it may be deleted."""
     is_used: Callable[[], Q] | None = None
@@ -271,7 +271,7 @@ class Kind(ManifestKind):
         body: Mapping[str, Any],
         before: KindSpec | None = None,
     ) -> KindSpec:
-        """Read our JSON of the object with this name; what it leaves out is the default.
+        """Read our JSON of the object with this name; omitted fields get their defaults.
 
         Fields that our JSON does not have stay as they were.
         """
@@ -382,7 +382,7 @@ class Kind(ManifestKind):
 
 @cache
 def _tree(kind: Kind, version: str) -> Tree:
-    """Return the tree of fields by path in a version; the version "" stands for our JSON."""
+    """Return the tree of fields by path in a version; the version "" means our JSON."""
     tree: Tree = {}
     for found in kind.stored:
         place: Place | None = Place(found.path)

@@ -24,7 +24,7 @@ Json = Any
 
 @dataclass(frozen=True)
 class FieldType(ABC):
-    """A type of fields. Its value is what the row's column holds."""
+    """A type of fields. Its value is that of the row's column."""
 
     @property
     @abstractmethod

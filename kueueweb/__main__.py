@@ -30,7 +30,9 @@ def main() -> None:
 
 
 def _print_refused_setting(message: str, *, as_json: bool) -> None:
-    """Print a value that no process starts with as the one finding: without settings nothing else can be asked."""
+    """Print an invalid setting, with which no process starts, as the only finding: without settings nothing else can be
+    asked.
+    """
     from kueueweb.checkup import finding
 
     found = [finding.fail("settings", message, "Set the variable named in the message (docs/operations.md).")]

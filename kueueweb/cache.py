@@ -10,7 +10,7 @@ class JSONSerializer:
     """For Django's Redis cache. Plain numbers stay plain, so that Redis can count them."""
 
     def dumps(self, value: Any) -> bytes | int:
-        """The value as it is stored. Raises TypeError for what is not JSON."""
+        """The value as it is stored. Raises TypeError for a value that JSON cannot represent."""
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         return orjson.dumps(value)

@@ -65,7 +65,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         ]
 
     async def disconnect(self, code: int) -> None:
-        """Stop what writes to the socket, and leave the feed."""
+        """Stop the sender of the socket, and leave the feed."""
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
@@ -78,7 +78,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
             self._user = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Anything but a request to resume is ignored: what a client sends must never hurt it."""
+        """Anything but a request to resume is ignored: no message of a client may break it."""
         if self._socket is None or text_data is None or len(text_data) > _MAX_MESSAGE:
             return
         with suppress(orjson.JSONDecodeError):
@@ -87,7 +87,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
                 self._socket.forget()
 
     async def _pump(self, feed: Feed, socket: Socket) -> None:
-        """Send what is next whenever there is something, or a heartbeat when there was nothing for a while."""
+        """Send each frame as it arrives, and a heartbeat after a while without frames."""
         while True:
             try:
                 await asyncio.wait_for(socket.wake.wait(), self._heartbeat_seconds)

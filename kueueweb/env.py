@@ -20,7 +20,7 @@ _MIN_SECRET_CHARACTERS = 8
 _PLACEHOLDER = re.compile(r"change.?(me|it|this)|placeholder|insecure|your.?(secret|password|key)|^\.+$", re.IGNORECASE)
 _EXAMPLE_HOST = re.compile(r"(^|\.)(example(\.(com|org|net))?|invalid)$", re.IGNORECASE)
 _SERVICES = {"run", "studio", "watch_cluster"}
-"""Commands without a user: what they write is attributed to the service."""
+"""Commands without a user: their writes are attributed to the service."""
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _BASE_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
@@ -265,7 +265,7 @@ def _refuse_placeholder(name: str, password: str, lenient: bool) -> None:
 
 
 def _redacted(url: str) -> str:
-    """The URL without its password: what is wrong with it must not carry the secret into a log."""
+    """The URL without its password: an error message must not carry the secret into a log."""
     password = urlsplit(url).password
     return url.replace(f":{password}@", ":…@") if password else url
 

@@ -36,7 +36,7 @@ def json_formatter() -> logging.Formatter:
 
 
 class OutageInOneLine(logging.Filter):
-    """Takes the traceback from records of an error by which a server is away, and puts what it says into one line.
+    """Removes the traceback from records of errors that mean an unreachable server, and shortens the error to one line.
 
     The same logger says so once in a while only: beat tries to send something each second.
     """

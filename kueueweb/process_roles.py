@@ -1,9 +1,9 @@
-"""Several roles in one process: what `manage.py run` starts, for the demo and small clusters.
+"""Several roles in one process: the processes that `manage.py run` combines, for the demo and small clusters.
 
 Scheduler and push are one Celery worker in the main thread; beat and the watcher are a thread each. The leader's lease
-holds for all of them: where the process has the role of the scheduler, nothing starts before it leads, so that of two
-such processes one stands by with all its roles. If a role ends by itself, the process ends, and a supervisor starts all
-of them again.
+holds for all of them: if the process has the role of the scheduler, nothing starts before it leads; so a second such
+process stands by with all its roles. If a role ends by itself, the process ends, and a supervisor starts all of them
+again.
 """
 
 from __future__ import annotations

@@ -286,8 +286,9 @@ class Shadow:
         return found, False
 
     def _settle(self, now: float) -> None:
-        """Run our cycles up to the first one that decides something, which is undone: queues remember of who waits
-        that it was tried, as the other scheduler's do."""
+        """Run our cycles up to the first one that decides something, which is undone: the queues remember that their
+        waiting workloads were tried, as the other scheduler's queues do.
+        """
         point = self._world.savepoint()
         for result in cycles_until_rest(self._world, now):
             if result.decided or not self._go_on():
@@ -297,7 +298,7 @@ class Shadow:
         self._world.undo(point)
 
     def _note_choices(self, result: CycleResult, found: _Choices) -> None:
-        """Preempted workloads do not stop meanwhile: who gets their quota is the next question."""
+        """Preempted workloads do not stop meanwhile: the next comparison is about the workload that gets their quota."""
         for said in result.outcomes:
             if found.get(said.workload, _WAITING).act is Act.WAIT:
                 found[said.workload] = Choice(Act.WAIT, said.cluster_queue, (), str(said.reason), said.message)
@@ -335,7 +336,9 @@ class Shadow:
         return found
 
     def _left_by_them(self, workload: Workload) -> Choice:
-        """Return what follows as the other scheduler made no decision: in its words, as the World has ours."""
+        """Return the comparison for a cycle in which the other scheduler made no decision: in its words, as the World
+        has ours.
+        """
         if workload.holds_quota:
             return _left(workload)
         reason, _, message = self._evaluated.get(workload.key, ("", 0.0))[0].partition(": ")

@@ -510,7 +510,7 @@ class World:
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
         """Reduce the quota of an elastic workload to the requests of its pod sets (`scheduling.lifecycle.elastic`).
 
-        The released quota wakes its cohort tree. Return False if the workload holds no more than it requests.
+        The released quota wakes its cohort tree. Return False if the workload does not hold more than it requests.
         """
         self._state.advance(now)
         info = self._state.workloads.get(key)

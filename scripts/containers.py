@@ -1,4 +1,5 @@
-"""Builds our image, and has those that it starts from, for `make test-containers`: python scripts/containers.py FOLDER
+"""Builds kueueweb's image, and pulls or builds its base images, for `make test-containers`: python
+scripts/containers.py FOLDER
 
 Docker does it where its daemon answers, else podman, as root. Where no registry can be reached, images of the same
 names are made of Debian's packages with mmdebstrap (Python 3.11, PostgreSQL 15 and Redis 7 in the places of the
@@ -75,7 +76,7 @@ exec setpriv --reuid=postgres --regid=postgres --clear-groups postgres -D "$data
 
 
 def main(folder: Path) -> None:
-    """Build what is missing, and always our own image."""
+    """Build the missing images, and always kueueweb's own."""
     folder.mkdir(parents=True, exist_ok=True)
     engine = container_engine(folder)
     print(f"Containers run by {engine}.", flush=True)
@@ -129,7 +130,7 @@ def fingerprint(name: str) -> str:
 
 
 def make_stand_in(engine: str, name: str, tag: str, folder: Path) -> None:
-    """Debian's packages as an image, and what the official one has beside them."""
+    """Debian's packages as an image, with the further files of the official image."""
     if not shutil.which("mmdebstrap"):
         sys.exit("No image registry answers, and building images requires mmdebstrap: apt install mmdebstrap")
     context = folder / name.replace("/", "-")

@@ -32,7 +32,7 @@ SOURCES = (
 
 
 def main(arguments: list[str]) -> int:
-    """Do what the arguments say; the exit code is that of the first command that failed."""
+    """Run the commands of the arguments; the exit code is that of the first command that failed."""
     with (FRONTEND / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two installs at once would overwrite each other
         return perform(arguments)
@@ -91,7 +91,7 @@ def npm(*arguments: str) -> int:
 
 
 def node(*arguments: str) -> int:
-    """Run a script in frontend/ with the wheel's Node, also for what it starts."""
+    """Run a script in frontend/ with the wheel's Node, which the processes that it starts use, too."""
     home = wheel() / "bin"
     # Node has its own list of authorities; the machine's list also has a company's proxy.
     told = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": os.pathsep.join([str(home), os.environ.get("PATH", "")])}

@@ -1,8 +1,8 @@
 """Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER [--operators]
 
-etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok, which plays the kubelets of nodes that
-are not there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by
-the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
+etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok, which simulates the kubelets of nodes
+that do not exist. All come as source through Go's module proxy, checked against Go's checksum database, and are built
+by the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
 
 It also builds our own small program of client-go's informers, which tests/kubernetes/test_informers.py runs.
 
@@ -87,7 +87,7 @@ OPERATORS = (
 
 
 def main(target: Path, *, operators: bool) -> None:
-    """Build what is missing in the folder."""
+    """Build the missing programs in the folder."""
     if shutil.which("go") is None:
         sys.exit("Go is not installed; it is needed to build a Kubernetes control plane from source.")
     target.mkdir(parents=True, exist_ok=True)

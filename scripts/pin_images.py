@@ -1,4 +1,4 @@
-"""Writes the digests of container images where their names stand, as `make pin-images`.
+"""Writes the digests of container images beside their names, as `make pin-images`.
 
 Without arguments: those of the Dockerfile and docker-compose.yml, each the one that its tag has now. With the name of
 our own image, once it is pushed: its name and digest in deploy/kubernetes/kustomization.yaml. Needs skopeo, or Docker

@@ -1,4 +1,4 @@
-"""Names the test files beside what differs from a commit, as `make test-quick` runs them.
+"""Lists the test files of the modules that differ from a commit, as `make test-quick` runs them.
 
 First the changed tests, then the tests of a changed module's own name, then those that import it, then those of its
 room. Not all that could break: at most `MAX_FILES`, so that the answer comes in a minute and a half. What is left out

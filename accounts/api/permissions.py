@@ -49,7 +49,7 @@ class Scoped(BasePermission):
 
 
 def _names(asked: str, *, several: bool) -> Sequence[str] | None:
-    """Return the names of the clusters in the request; None stands for all of them."""
+    """Return the names of the clusters in the request; None means all of them."""
     names = asked.split(SEPARATOR)
     if not several and (asked == EVERY_CLUSTER or len(names) > 1):
         raise ValidationError({"cluster": f"Invalid value: {asked!r}: this address serves one cluster: name one."})

@@ -139,7 +139,7 @@ def session_of(request: Request) -> dict[str, Any]:
 
 
 class SessionView(APIView):
-    """GET session/: who am I? Answers visitors too, and sets the CSRF cookie that a login needs."""
+    """GET session/: the user of the session. Answers visitors too, and sets the CSRF cookie that a login needs."""
 
     permission_classes = [AllowAny]
 

@@ -24,7 +24,7 @@ from accounts.services.tokens import create_token, revoke_token, revoke_tokens, 
 from foundation.exceptions import NotPermitted
 
 MAX_DAYS: Final = 36_500
-"""A hundred years. TOKEN_DAYS is what a token may live; this is what a number may be."""
+"""A hundred years. TOKEN_DAYS is the longest lifetime of a token; this is what a number may be."""
 MAX_PLACES: Final = 100
 """Namespaces, and clusters, that a token may be limited to; every request with it reads them."""
 

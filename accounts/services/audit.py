@@ -20,7 +20,7 @@ _INSERT: Final = """
 INSERT INTO accounts_auditrecord (verb, kind, cluster_name, namespace, name, message) VALUES (%s, %s, %s, %s, %s, %s)
 """
 LEFT_BEHIND_SECONDS: Final = 900
-"""No request takes so long."""
+"""No request takes longer than this."""
 _LEFT_BEHIND: Final = """
 SELECT together FROM accounts_auditpart GROUP BY together HAVING max(at) < now() - make_interval(secs => %s)
 """

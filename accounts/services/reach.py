@@ -28,7 +28,7 @@ _NO_ROLE: Final = "You have no role here yet. Ask a cluster admin to bind you to
 
 
 class Reach:
-    """The clusters of a request, by name, with the user's access to each. `all_readable`: `*` stands for them."""
+    """The clusters of a request, by name, with the user's access to each. `all_readable`: `*` means all of them."""
 
     def __init__(self, parts: Iterable[tuple[Cluster, Access]], *, all_readable: bool = False) -> None:
         self._parts = {cluster.pk: (cluster, access) for cluster, access in parts}

@@ -39,7 +39,7 @@ class Scope:
         return self.level == TokenScope.ADMINISTER and not self.namespaces and not self.clusters
 
     def reaches(self, cluster: str | None) -> bool:
-        """Return whether the token is valid in this cluster; None stands for every cluster."""
+        """Return whether the token is valid in this cluster; None means every cluster."""
         return not self.clusters or (cluster is not None and cluster in self.clusters)
 
     def roles(self, roles: Mapping[str, frozenset[Role]]) -> dict[str, frozenset[Role]]:

@@ -132,7 +132,7 @@ def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "", dry
 
 
 def delete(noun: str, *names: str, dry_run: bool = False) -> Call[bool]:
-    """Delete an object. The answer is True if it is gone, False if it goes once nothing holds it."""
+    """Delete an object. The answer is True if it is gone, False if it will be deleted once nothing uses it."""
     parameters = {"dry_run": dry_run or None}
     return Call("DELETE", path(noun, *names), lambda found: found.status_code == HTTPStatus.NO_CONTENT, parameters)
 
@@ -143,8 +143,9 @@ def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
 
 
 def changed_workload(namespace: str, name: str, version: str, seconds: int) -> Call[WorkloadDetail | None]:
-    """One workload, once its resource_version is another than this; None if it still is this after so many seconds.
-    Without a version it is answered at once."""
+    """One workload, once its resource_version is another than this; None if it has not changed after this many seconds.
+    Without a version it is answered at once.
+    """
     return Call(
         "GET",
         path("workloads", namespace, name),

@@ -26,7 +26,7 @@ def field(key: str) -> Cell:
 
 
 def find(item: Any, path: str) -> Any:
-    """The value at `metadata.name` and the like; None where there is none."""
+    """The value at `metadata.name` and the like; None if it is missing."""
     for key in path.split("."):
         item = item.get(key) if isinstance(item, Mapping) else None
     return item

@@ -22,7 +22,7 @@ _TOO_MANY: Final = 429
 _NOT_FOUND: Final = 404
 _MAX_PAUSE_SECONDS: Final = 60
 _SILENCE_SECONDS: Final = 45.0
-"""A stream of events that has said nothing for so long is dead: the server says something every 15 seconds."""
+"""A stream of events that has been silent for this long is dead: the server says something every 15 seconds."""
 
 
 def _headers(token: str) -> dict[str, str]:
@@ -30,7 +30,7 @@ def _headers(token: str) -> dict[str, str]:
 
 
 def _patience(usual: httpx.Timeout, silent_seconds: float) -> httpx.Timeout:
-    """The usual time-outs, for a server that may be silent for so long before it answers."""
+    """The usual time-outs, with this many seconds for the server to answer."""
     read = None if usual.read is None else usual.read + silent_seconds
     return httpx.Timeout(connect=usual.connect, read=read, write=usual.write, pool=usual.pool)
 

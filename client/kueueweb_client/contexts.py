@@ -16,7 +16,7 @@ from kueueweb_client.errors import ClientError, NotLoggedIn
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A server, who we are there, and which cluster and namespace are meant without a word."""
+    """A server, the user's token there, and the default cluster and namespace."""
 
     url: str
     token: str = ""

@@ -303,7 +303,7 @@ def _time(needs: _Needs, text: str) -> None:
 
 
 def seconds_of(text: str) -> int:
-    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 is none."""
+    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 means no limit."""
     if text.upper() in ("UNLIMITED", "INFINITE", "0"):
         return 0
     days, dash, rest = text.rpartition("-")
@@ -323,7 +323,7 @@ def seconds_of(text: str) -> int:
 
 
 def _array(needs: _Needs, text: str) -> None:
-    """`0-15`, `1,3,5-7`, `0-15:4`, and `%4` for so many at once."""
+    """`0-15`, `1,3,5-7`, `0-15:4`, and `%4` for at most four at once."""
     listed, percent, at_once = text.partition("%")
     for part in listed.split(","):
         found = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip())

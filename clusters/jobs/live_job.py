@@ -65,7 +65,8 @@ class Changes:
     * finished: why, and the message.
     * reclaimable: pods per pod set that will not be needed again.
     * changed: the objects whose spec, or gates, the workloads are to have.
-    * held: workloads whose quota goes back while the job is on hold, and why; unheld: those of a job that no longer is.
+    * held: workloads that release their quota while the job is on hold, and the reason; unheld: those of a job that no
+      longer is.
     * removed: workloads that the job does not need.
     * created: new workloads of the job; taken: prebuilt ones that are its own from now on; awaited: whether one that it
       needs is not there yet.
@@ -196,7 +197,7 @@ def look_at(
 ) -> Changes:
     """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them.
 
-    The workloads of a job that runs as a part of another one are those of that one.
+    A job that runs as a part of another job has that job's workloads.
     """
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not is_removed(each, row)}
@@ -426,7 +427,7 @@ def _reclaimable(workload: JsonObject) -> dict[str, int]:
 
 
 def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
-    """The row's spec with what the object says; `read` reads the job's pods anew, if more than their number differs."""
+    """The row's spec, updated from the object; `read` reads the job's pods anew, if more than their number differs."""
     spec = obj["spec"]
     reference = spec.get("priorityClassRef") or {}
     gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")

@@ -143,7 +143,8 @@ class JobSource:
 
     * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
     * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
-    * vendors: those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
+    * vendors: the vendors whose devices kueueweb may assign to its pods; its own pods are completed as HAMi's webhook
+      would.
     * hami_binds: HAMi's webhook and scheduler handle its pods with devices, where we chose.
     * context: the objects and settings that its kind's rules look up.
     """

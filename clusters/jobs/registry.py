@@ -1,4 +1,4 @@
-"""Every kind of job, as the files in `kinds/` declare them: to add a kind, add a file there."""
+"""Every kind of job, as the files in `kinds/` declare them: to add a kind, add a file to that folder."""
 
 from __future__ import annotations
 

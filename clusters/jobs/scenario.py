@@ -1,4 +1,4 @@
-"""A scenario: a job in a cluster, what happens to it step by step, and what the rules make of that.
+"""A scenario: a job in a cluster, the events step by step, and the results by the rules.
 
 The cluster is an `ObjectStore`. Quota is given and taken by the scenario; everything else is done by the webhooks and
 controllers of the kinds of jobs.

@@ -133,7 +133,7 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
 
 
 def add_placement(source: JobSource, workload: AdmittedWorkload, infos: Sequence[PodSetInfo]) -> None:
-    """Adds to an admission what it does not contain: the pods' labels, the chosen nodes, and the gate if pods wait for
+    """Adds to an admission the parts that it lacks: the pods' labels, the chosen nodes, and the gate if pods wait for
     them. Raises CannotStart of the framework.
     """
     for info in infos:

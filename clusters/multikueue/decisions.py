@@ -22,8 +22,8 @@ class Dispatch:
     """The workers to which a workload was sent since it holds quota; stored in its row.
 
     * reserved_at: which reservation that is about.
-    * nominated: the workers that may have a copy; round_at: since when no more were added.
-    * cluster: the worker that runs it; lost_since: since when that is out of reach.
+    * nominated: the workers that may have a copy; round_at: the time of the last addition.
+    * cluster: the worker that runs it; lost_since: since when that worker is unreachable.
     """
 
     reserved_at: str = _NEVER
@@ -61,7 +61,7 @@ class Verdict:
 
     * create, remove, change: workers whose copy is made, deleted, or gets the workload's priority.
     * run: the worker in which the job is made, unless it is there; its status is copied.
-    * answer: of the check; with `run` it waits until the job is there.
+    * answer: of the check; with `run`, it waits until that worker has the job.
     * finish: (reason, message).
     """
 

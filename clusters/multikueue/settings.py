@@ -18,7 +18,7 @@ class Settings:
     """* origin: the value of the label kueue.x-k8s.io/multikueue-origin on the objects that a manager creates in its
       workers.
     * lost_seconds: how long a worker that runs a workload may be unreachable.
-    * incremental, step: nominate so many workers at a time, not all at once.
+    * incremental, step: nominate at most this many workers at a time.
     * namespace: where the Secrets with kubeconfigs are.
     * in_order: nominate workers in the order of the MultiKueueConfig, not of their names.
     """

@@ -1,5 +1,5 @@
-"""Makes sure that only one installation of kueueweb pushes to a cluster: it holds a lease there. Another installation
-sees the lease and writes nothing.
+"""Makes sure that only one installation of kueueweb pushes to a cluster: it holds a lease in the cluster. Another
+installation sees the lease and writes nothing.
 
 An installation that does not renew its lease loses it to one that has seen it unchanged for a minute
 (`clusters.leases`).

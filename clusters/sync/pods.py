@@ -191,7 +191,7 @@ class PodSync:
         """The version of each pod as last read: most pods of a list are unchanged."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
-        """Apply lists and changes in the order in which they came, and store what follows from all of them."""
+        """Apply lists and changes in the order of their arrival, and store the combined result."""
         batch = _Batch()
         self._configure()
         for item in items:
@@ -394,7 +394,7 @@ class PodSync:
     def _external_of(self, pod: _Pod) -> FoundAllocation | None:
         """The devices a pod holds without a decision of ours.
 
-        A pod of ours on its assigned node holds what was assigned, whatever its annotations say; differences are
+        A pod of kueueweb on its assigned node holds the assigned slices, whatever its annotations say; differences are
         shown in `drift/`.
         """
         decided = self._decided_of(pod)

@@ -51,8 +51,9 @@ class Handover(Switch):
         return found or objections(self._cluster, self._reader)
 
     def run(self, patience_seconds: float) -> Report:
-        """Hand over; for so many seconds Workloads that were not written yet are tried again. Raises Refused and
-        ClusterError."""
+        """Hand over; retries Workloads that were not written yet for this many seconds. Raises Refused and
+        ClusterError.
+        """
         blocked = self._blocked()
         if blocked:
             raise Refused(blocked)

@@ -83,7 +83,7 @@ def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:
 
 
 def _slice_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
-    """A slice; without its holder where that is none of the user's namespaces."""
+    """A slice; without its holder if that is in none of the user's namespaces."""
     namespace = row["workload__namespace"] or row["namespace"]
     name = row["workload__name"] or row["pod_name"]
     namespaces = reach.access(row["cluster_id"]).visible_namespaces()

@@ -18,7 +18,9 @@ _MAX_NAME: Final = 253
 _NOT_SUPPORTED: Final = 2.0**62
 """DCGM reports numbers of at least this size for values that a device cannot measure."""
 _MOST: Final[Mapping[str, float]] = {"temperature_celsius": 1e3, "power_watts": 1e6}
-"""No device is so warm or draws so much: DCGM's numbers for "not measured" are smaller for some types (2^31, 2^47)."""
+"""No device gets warmer, or draws more power: DCGM's numbers for "not measured" are smaller for some types (2^31,
+2^47).
+"""
 _WITH_PEAK: Final = ("memory_used_mib", "utilization_percent")
 _MAX_NAMESPACE: Final = 63
 

@@ -23,7 +23,7 @@ _BY_MODEL = {kind.model._meta.model_name: kind for kind in KINDS.values()}
 
 @require_http_methods(["GET", "POST"])
 def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
-    """One object as YAML; what is sent back may hold others, too."""
+    """One object as YAML; the submitted text may contain other objects, too."""
     kind = _BY_MODEL.get(model)
     if kind is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""How bodies are read and answers are written: orjson, and a limit to what is read."""
+"""How bodies are read and answers are written: orjson, with a size limit."""
 
 from collections.abc import Mapping
 from typing import IO, Any, Final

@@ -59,7 +59,7 @@ _UNAVAILABLE: Final = (
 _BEYOND_COLUMNS: Final = "A value of this request cannot be stored, such as a number with too many digits."
 
 NOWHERE: Final = "nowhere"
-"""The name of the pattern that takes what no address of the API is."""
+"""The name of the URL pattern that catches unknown addresses of the API."""
 _log = logging.getLogger(__name__)
 
 

@@ -33,7 +33,7 @@ class KeysetPagination(BasePagination):
         self.total: int | None = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        """One page of rows, dicts or instances; raises ValidationError for a limit or a cursor that is none."""
+        """One page of rows, dicts or instances; raises ValidationError for an invalid limit or cursor."""
         keyset = _keyset(view)
         limit = read_limit(request)
         if flag(request, "total"):

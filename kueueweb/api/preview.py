@@ -42,7 +42,7 @@ from studio.services.visible_names import VisibleNames
 
 _CONFIGURING: Final = frozenset({*CONFIGURATION_KINDS, "Configuration", "ConfigMap"})
 _DEVICE: Final = "device"
-"""The resource in the list of prices that stands for whole devices."""
+"""The resource in the list of prices that means whole devices."""
 _WAIT_SECONDS: Final = 3.0
 _NO_EFFECTS: Final = {"effects": None, "effects_pending": False, "effects_problem": ""}
 _COUNTS: Final = frozenset(vendor.resources.count for vendor in VENDORS)
@@ -197,7 +197,7 @@ def _plan_text(request: Request) -> str:
 
 
 def _is_of_devices(result: ApplyResult) -> bool:
-    """Whether it changes how devices are read: what that does shows when the nodes are read again, not before."""
+    """Whether it changes how devices are read: its effect shows only when the nodes are read again."""
     return any(done.kind == "ConfigMap" for done in result.objects)
 
 

@@ -1,8 +1,8 @@
 """Refuses query parameters that an address does not know or cannot read, on reads and writes alike.
 
-A filter that is none would list everything, `?healthy=maybe` and `?until=` would too, and `?dry_run=true` where nothing
-can be tried would store it. What an address knows is what its operation in the OpenAPI document has, worked out when it
-is first asked with a parameter.
+An unknown filter, `?healthy=maybe` and `?until=` would list everything, and `?dry_run=true` would store the change if
+the operation has no dry run. The known parameters of an address are those of its operation in the OpenAPI document,
+which are read at its first request with a parameter.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _check(name: str, values: Sequence[Any], known: Parameters) -> LocatedError 
 
 
 def _without_value(name: str, values: Sequence[Any], schema: Mapping[str, Any]) -> LocatedError | None:
-    """`?status=` would list all; what else is not among the values is for its filter to say."""
+    """`?status=` would list all; its filter refuses other values."""
     supported = schema.get("items", schema).get("enum")
     if not supported or all(values):
         return None
@@ -141,7 +141,7 @@ def _unknown(name: str, value: str, known: Parameters) -> LocatedError:
 
 @cache
 def known_parameters(view: View, method: str) -> Parameters | None:
-    """An operation's query parameters and their schemas; None for what is no operation of the API."""
+    """An operation's query parameters and their schemas; None if it is not an operation of the API."""
     found = _operations().get((view, method))
     if found is None:
         return None

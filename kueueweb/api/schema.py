@@ -1,4 +1,4 @@
-"""The OpenAPI document: what every operation has in common, said once."""
+"""The OpenAPI document: the parts that all operations share."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -28,7 +28,7 @@ class CheckupCommand(BaseCommand):
         parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
 
     def findings(self, clusters: Sequence[str], namespace: str) -> Iterator[Finding]:
-        """Yield what is found in these clusters, in all without names. `namespace`: of the installation."""
+        """Yield the findings of these clusters; of all clusters if none is named. `namespace`: of the installation."""
         raise NotImplementedError
 
     def handle(self, *args: Any, cluster: Sequence[str], namespace: str, output: str, **options: Any) -> None:

@@ -24,9 +24,9 @@ _MAX_TENANTS: Final = 20
 
 
 def preflight(names: Sequence[str], namespace: str) -> Iterator[Finding]:
-    """Yield what can be known before `migrate` and the processes: settings, servers, and each cluster.
+    """Yield the findings that need neither `migrate` nor running processes: settings, servers, and each cluster.
 
-    * names: clusters, all of the database if empty; `default` where there is none yet.
+    * names: clusters, all of the database if empty; `default` if none exists yet.
 
     * namespace: where the installation is.
     """

@@ -1,4 +1,4 @@
-"""A cluster: whether its API server answers, what we may do there, what it serves, and which schedulers it has."""
+"""A cluster: whether its API server answers, our permissions, the kinds that it serves, and its schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: whether it answers, as what, and whether it holds the tables of this release."""
+"""PostgreSQL: whether it answers, as which user, and whether it has the tables of this release."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: the check by a stable name, how it ended, what was seen, and what to do if it is not ok."""
+    """One line: the check's stable name, its result, the observation, and the remedy unless it is ok."""
 
     check: str
     status: Status

@@ -22,7 +22,7 @@ _START = "Start it, or check its log: it sends a heartbeat every 5 s."
 
 
 def settings_checks() -> Iterator[Finding]:
-    """Yield what the variables come to. Those that can't be read have stopped the process before."""
+    """Yield the findings about the variables. Those that can't be read have stopped the process before."""
     errors = [each for each in run_checks() if each.level >= ERROR]
     for each in errors:
         yield fail("settings", f"{each.id}: {each.msg}", each.hint or "Change the setting that it names.")
@@ -64,7 +64,7 @@ def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
 
 
 def engine_checks(cluster: Cluster) -> Iterator[Finding]:
-    """Yield who decides for the cluster, what it was not told, and the auditor's findings."""
+    """Yield the scheduler that decides for the cluster, the decisions not pushed to it, and the auditor's findings."""
     lease = Lease.objects.filter(cluster=cluster).first()
     check = f"leader/{cluster.name}"
     if leads(lease):

@@ -1,4 +1,4 @@
-"""Redis or Valkey: whether it answers, takes writes, and keeps what is written."""
+"""Redis or Valkey: whether it answers, accepts writes, and keeps them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from simulation.fleet import MIXED, SEVERAL
 
 FIRST_JOBS: Final = 45
 MAX_WAITING: Final = 6
-"""Per queue: what arrives while so many wait is not submitted, so that the lines stay short."""
+"""Per queue: jobs that arrive while this many wait are not submitted, so that the queues stay short."""
 _GPU_JOBS_PER_SECOND = 0.05
 """Slightly more jobs than the GPUs can run, so that GPUs are nearly always in use and some jobs wait."""
 _OTHER_JOBS_PER_SECOND: Mapping[str, float] = {SEVERAL: 0.02, MIXED: 0.06}
@@ -40,7 +40,7 @@ class Arrivals:
         return self._chance.expovariate(_GPU_JOBS_PER_SECOND + self._other)
 
     def job(self, at_seconds: float) -> tuple[Tenant, dict[str, Any]]:
-        """The job that arrives at a moment, and who submits it."""
+        """A job, the time of its arrival, and its submitter."""
         chance, run_seconds = self._chance, self._sizes.run_seconds(self._chance)
         if chance.random() * (_GPU_JOBS_PER_SECOND + self._other) < self._other:
             return STUDENT, mixed_job(self._fleet, run_seconds, chance)

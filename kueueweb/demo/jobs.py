@@ -26,7 +26,7 @@ _MAX_LOW_PRIORITY_SECONDS = 300.0  # a longer job would be preempted again and a
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pod of openb. `gpu_milli` is what it takes of each of its devices: 1000 is all of one."""
+    """A pod of openb. `gpu_milli` is its part of each of its devices: 1000 is all of one."""
 
     num_gpu: int
     gpu_milli: int

@@ -18,7 +18,7 @@ _TIMEOUT_SECONDS = 10
 
 
 class ServerRefused(Exception):
-    """The server answered with an error. The message is what it said."""
+    """The server answered with an error. The message is the server's."""
 
 
 class Account:
@@ -93,7 +93,9 @@ class Submission:
 
 
 def keep_submitting(submission: Submission, first: int, stopped: Callable[[float], bool]) -> None:
-    """Submit `first` jobs, then one after the other, until `stopped`, which waits for so many seconds, says so."""
+    """Submit `first` jobs at once, then one after the other until `stopped` returns True; it waits for the given
+    seconds.
+    """
     began = time.monotonic()
     due, pause, ready = first, 0.0, False
     while not stopped(pause):

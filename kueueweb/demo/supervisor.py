@@ -35,7 +35,7 @@ class ProcessBroken(Exception):
 
 
 class BackOff:
-    """When what has ended starts again: at once, and then after twice as long each time that it does not stay up."""
+    """When an ended process starts again: at once, and then after twice as long each time that it does not stay up."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -98,12 +98,12 @@ class Supervisor:
         self._servers[name] = server
 
     def watch(self, stop: threading.Event) -> None:
-        """Start again what ends, until `stop`."""
+        """Restart processes that end, until `stop`."""
         while not stop.wait(0.5):
             self.revive()
 
     def revive(self) -> None:
-        """Start again what has ended, later each time for what does not stay up."""
+        """Restart ended processes, with a longer delay each time for a process that keeps ending."""
         for name, server in self._servers.items():
             if not server.running and self._is_due(name, "has ended"):
                 self._start_server(name, server)

@@ -1,1 +1,1 @@
-"""The database that stands in where DATABASE_URL is not set: it speaks PostgreSQL's SQL but refuses to connect."""
+"""The database backend that is used if DATABASE_URL is not set: it speaks PostgreSQL's SQL but refuses to connect."""

@@ -43,7 +43,7 @@ class Postgres:
     """
 
     def __init__(self, directory: Path, binaries: Path | None = None, *, durable: bool = False) -> None:
-        """`durable`: what was committed survives a crash of the machine too, at the price of its disk's speed."""
+        """`durable`: commits survive a crash of the machine, too, but wait for its disk."""
         self._settings = {**_SETTINGS, **_DURABLE} if durable else _SETTINGS
         self.directory = directory
         self.data = directory / "data"
@@ -67,7 +67,7 @@ class Postgres:
         return f"postgresql:///{database}?host={quote(str(self.directory), safe='')}&user={_ROLE}"
 
     def start(self) -> None:
-        """Make the data folder if there is none, start the server, make the database. Raises ServerUnavailable."""
+        """Create the data folder if it is missing, start the server, and create the database. Raises ServerUnavailable."""
         check_length(self._socket)
         binaries = self._reachable(self._binaries or find_binaries())
         self._prepare_directory()
@@ -79,7 +79,7 @@ class Postgres:
         self._serve(binaries)
 
     def stop(self, *, gracefully: bool = True) -> None:
-        """End the server; not gracefully, its next start recovers, which is of no matter where the data goes too."""
+        """End the server; not gracefully, its next start recovers; this does not matter if the data is deleted, too."""
         if self._child is not None:
             children.stop(self._child, wish=signal.SIGINT if gracefully else signal.SIGQUIT)
 

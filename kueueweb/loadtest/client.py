@@ -10,7 +10,7 @@ import orjson
 
 
 class RequestRefused(Exception):
-    """The server answered with an error; the message is what it said."""
+    """The server answered with an error; the message is the server's."""
 
 
 class Client:

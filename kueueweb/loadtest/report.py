@@ -1,4 +1,4 @@
-"""The figures of a run, beside Kueue's, and what each side had."""
+"""The figures of a run and Kueue's, with the conditions of both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
 
 
 def mean_usage_percent(shape: Shape, run: Run) -> float:
-    """Quota in use over the run, as a share of nominal quota; what a preempted workload held before is not counted."""
+    """Quota in use over the run, as a share of nominal quota; the quota that a preempted workload held before is not
+    counted.
+    """
     used = 0.0
     scale = to_amount(shape.resource, read_quantities({shape.resource: "1"})[shape.resource])
     for life in run.lives.values():

@@ -19,7 +19,7 @@ class InvalidShape(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSet:
-    """`count` workloads of one class, created so far apart in each ClusterQueue, each running for so long."""
+    """`count` workloads of one class, created at this interval in each ClusterQueue, each with this run time."""
 
     name: str
     count: int
@@ -33,7 +33,7 @@ class WorkloadSet:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A file of Kueue's scheduler performance test, with what Kueue reached on it."""
+    """A file of Kueue's scheduler performance test, with Kueue's results."""
 
     cohorts: int
     cluster_queues_per_cohort: int
@@ -68,7 +68,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Arrival:
-    """One workload: when it is created, counted from the start, and what it is."""
+    """One workload: its creation time, in seconds from the start, and its class."""
 
     at_seconds: float
     cluster_queue: str

@@ -16,7 +16,7 @@ _NOT_FOUND: Final = b'{"reason": "NotFound", "message": "There is nothing at thi
 
 
 class BelowPath:
-    """Tells the application its path (ASGI's root_path); what lies beside it is not found."""
+    """Tells the application its path (ASGI's root_path); other paths are not found."""
 
     def __init__(self, application: Application, base_path: str) -> None:
         self._application = application

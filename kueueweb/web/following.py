@@ -29,7 +29,7 @@ Open = Callable[[LogQuery, Opened], Iterator[bytes]]
 MAX_FOLLOWERS: Final = 32
 _MAX_PER_USER: Final = 4
 _MAX_SECONDS: Final = 600.0
-"""After so long the reader asks again, and whether it may read is looked at again."""
+"""After this many seconds the reader requests again, and its permission is checked again."""
 _HEADER: Final = FOLLOW_HEADER.lower().encode()
 _QUEUE: Final = 64
 _PATIENCE_SECONDS: Final = 1.0

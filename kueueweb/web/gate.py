@@ -127,7 +127,7 @@ def _address(scope: Scope) -> str:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Receives the body that was read already, and then what else comes."""
+    """Receives the part of the body that was read already, and then the rest."""
     first = True
 
     async def replayed() -> Message:

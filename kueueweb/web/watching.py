@@ -208,7 +208,7 @@ class _Watch:
         return line("ERROR", orjson.dumps({"status": refusal.status, **refusal.reason()}))
 
     async def _wait(self, version: str) -> bool:
-        """Wait until it is time to ask again, for a change or to see whether rights still stand. False at the end."""
+        """Wait until it is time to ask again, because of a change or to check permissions again. False at the end."""
         left = self._ends_at - self._loop.time()
         if self._over.done() or left <= 0:
             return False

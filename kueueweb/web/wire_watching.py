@@ -202,7 +202,7 @@ class _Watch:
         self._settled, self._marker = marker, "" if follows else marker
 
     async def _wait(self) -> bool:
-        """Wait until it is time to ask again, for a change or to see whether rights still stand. False at the end."""
+        """Wait until it is time to ask again, because of a change or to check permissions again. False at the end."""
         rest = min(self._rests_until, self._ends_at) - self._loop.time()
         if rest > 0:
             await asyncio.wait({self._over}, timeout=rest)

@@ -1,4 +1,4 @@
-"""Server-side apply: what a manager's manifest makes of an object, and with which managers it conflicts.
+"""Server-side apply: the object after a manager's apply, and the managers with which it conflicts.
 
 Managers are the clients that apply; a change that comes by another road (REST, the dashboard, a patch) is the work of
 the manager `kueueweb`. A conflict is a field that another manager has applied, or that was changed since this manager
@@ -34,9 +34,9 @@ from scheduling.manifest.applied_fields import (
 )
 
 OTHERS: Final = "kueueweb"
-"""The manager of what was not applied."""
+"""The manager of fields that were not applied."""
 KUBECTL: Final = "kubectl"
-"""The manager of `kubectl apply --server-side`; it takes over what `kubectl apply` had applied."""
+"""The manager of `kubectl apply --server-side`; it takes over the fields that `kubectl apply` had applied."""
 
 _MAX_MANAGERS: Final = 100
 """Managers of one object: each read of it shows them all."""
@@ -63,8 +63,9 @@ class Apply:
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
 
     def wanted(self, there: JsonObject) -> JsonObject:
-        """Return the object with what is applied, and without what this manager alone applied before and leaves out
-        now."""
+        """Return the object with the applied fields, and without those that only this manager applied before and omits
+        now.
+        """
         kept = self.own
         for manager, row in self.rows.items():
             if manager not in (self.manager, ANNOTATION):
@@ -95,7 +96,7 @@ class Apply:
         return found
 
     def left_to(self, row: ManagedFields, paths: list[Path]) -> dict[str, Any]:
-        """Return what another manager has applied, without the fields that changed hands."""
+        """Return the fields that another manager has applied, without those that have a new manager."""
         return dict(without(self._in_version(row, row.applied), as_fields(paths)))
 
     def seen(self, after: JsonObject) -> dict[str, Any]:

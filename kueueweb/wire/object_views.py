@@ -77,7 +77,7 @@ class ResourceView(WireView):
         return ""
 
     def as_table(self, items: list[JsonObject], metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """The objects as a table with what the client wants of each in its row."""
+        """The objects as a table; each row includes the part of its object that the client wants."""
         include = query_text(self.request.query_params, "includeObject") or "Metadata"
         if include not in _INCLUDES:
             raise Refusal(400, f'includeObject: Unsupported value: "{include}": use one of {", ".join(_INCLUDES)}')

@@ -1,4 +1,4 @@
-"""The patches that Kubernetes knows, as functions from the object that is there to the wanted one."""
+"""Kubernetes' patches, as functions from the present object to the patched one."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class ObjectReader:
         return annotated
 
     def page(self, selection: Selection, limit: int = 0, token: str = "") -> Page:
-        """A page of objects in order of their names. Raises Refusal (410) for a token that is none of ours."""
+        """A page of objects in order of their names. Raises Refusal (410) for a token that kueueweb did not issue."""
         now = horizon()
         version = now.version
         rows = self.rows(selection)
@@ -154,7 +154,7 @@ class ObjectReader:
         return bool(self._resource.all_rows(self._cluster).filter(**named).exists())
 
     def one(self, selection: Selection) -> JsonObject | None:
-        """The object of a name; None where there is none, or none for this user."""
+        """The object of a name; None if it does not exist, or the user may not see it."""
         now = horizon()
         found = list(self.rows(selection)[:1])
         return self.objects(found, now)[0] if found else None

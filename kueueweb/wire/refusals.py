@@ -84,7 +84,7 @@ def not_found(qualified: str, group: str, plural: str, name: str) -> Refusal:
 
 
 def forbidden(qualified: str, verb: str, group: str, plural: str, username: str, namespace: str, name: str) -> Refusal:
-    """A verb that the user's roles do not have there."""
+    """A verb that the user's roles do not allow in this namespace."""
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
     what = f'{qualified} "{name}"' if name else qualified
     message = f'{what} is forbidden: User "{username}" cannot {verb} resource "{plural}" in API group "{group}"{where}'

@@ -1,4 +1,4 @@
-"""The resources that are served: where, under which words, and which rows and columns stand for them."""
+"""The resources that are served: their addresses, names, rows and columns."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _served_versions(name: str, kind: Kind) -> tuple[str, tuple[str, ...]]:
 
 
 def _completed(name: str, found: JsonObject) -> JsonObject:
-    """The object with what each of its kind says in a cluster."""
+    """The object with the fields that all objects of its kind have in a cluster."""
     if name == "Namespace":
         return {**found, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
     return found

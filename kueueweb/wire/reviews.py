@@ -1,4 +1,6 @@
-"""Questions of users about themselves: may I, what may I, and who am I. They are answered from our roles."""
+"""Questions of users about themselves: whether a request is allowed, which requests are, and the user's name. They are
+answered from our roles.
+"""
 
 from __future__ import annotations
 

@@ -187,7 +187,9 @@ def table(
     include: str = "Metadata",
     with_definitions: bool = True,
 ) -> dict[str, Any]:
-    """Return the objects as a Table. `include`: Object, Metadata or None, what of an object each row carries."""
+    """Return the objects as a Table. `include`: Object, Metadata or None: the part of the object that each row
+    includes.
+    """
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

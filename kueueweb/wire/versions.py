@@ -1,9 +1,9 @@
 """Resource versions: numbers of PostgreSQL's transactions, so that every web process gives and understands the same.
 
 An object's version is 2x + 1, x being the transaction that wrote its rows last. A list's is 2n, where every transaction
-before n was complete when the list was read: what is newer than the list has a version above it, and so has all that
-was written by transactions still under way. Statuses that are computed from the rows of many objects get the number of
-a transaction when a process sees them change.
+before n was complete when the list was read: objects newer than the list have a higher version, and so do writes of
+transactions that have not ended. Statuses that are computed from the rows of many objects get the number of a
+transaction when a process sees them change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from queues.models import Job, Workload
 
 _WRAP: Final = 2**32
 _MAX_KNOWN: Final = 100_000
-"""Computed statuses that one process remembers."""
+"""Maximum number of computed statuses that one process caches."""
 _OF_WORKLOADS: Final = """
     greatest(queues_workload.xmin::text::bigint,
         (SELECT max(xmin::text::bigint) FROM queues_podset WHERE workload_id = queues_workload.id))

@@ -1,8 +1,8 @@
 """Watches in Kubernetes' wire format, as far as Django answers them; kueueweb.web.wire_watching waits.
 
-A watch begins at the version of a list. The keys that were on the list are remembered in Redis under that version, so
-that any web process finds what was deleted since; after five minutes the version is too old (410), and clients list
-again. When a watch ends, the keys that it has told are remembered under the last version that it has sent.
+A watch begins at the version of a list. Redis keeps the keys of the list under that version, so that any web process
+finds the objects that were deleted since; after five minutes the version is too old (410), and clients list again. When
+a watch ends, the keys that it has told are remembered under the last version that it has sent.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class WireWatch:
 
     @property
     def starts_empty(self) -> bool:
-        """Whether it begins with all objects that are there."""
+        """Whether it begins with all existing objects."""
         return self.initial_events or self.version in ("", "0")
 
 
@@ -88,7 +88,7 @@ def question(user: int, reader: ObjectReader, resource: Resource, selection: Sel
 def remember(user: int, asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
     """Remember the keys that a client knows at a version, and from where on it lacks changes.
 
-    What was remembered first for a user makes room for what comes later.
+    The oldest entries of a user are dropped first.
     """
     content = base64.b64encode(zlib.compress(orjson.dumps([cursor, list(keys)]), 1)).decode()
     name, of_user = f"wire-{asked}-{version}", f"wire-of-{user}"

@@ -42,7 +42,7 @@ _PIECE_OF_OTHERS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The object as it is now, None where it is gone, and what its author should know of."""
+    """The present object, None if it was deleted, and warnings for its author."""
 
     item: JsonObject | None
     warnings: Sequence[str] = ()
@@ -105,7 +105,7 @@ class ObjectWriter:
         return self._within(store)
 
     def apply(self, body: Any, namespace: str, name: str, *, manager: str, force: bool) -> Written:
-        """Apply the fields of a manifest as a manager, and make the object where there is none.
+        """Apply the fields of a manifest as a manager, and create the object if it does not exist.
 
         Raises Refusal (409) that names the fields which other managers have applied with other values, unless `force`
         is given.
@@ -185,7 +185,7 @@ class ObjectWriter:
         return done
 
     def _apply(self, manifest: JsonObject, namespace: str) -> Written:
-        """Store a manifest, and beside it the annotation of `kubectl apply`, which is no part of what is wanted."""
+        """Store a manifest, and separately the annotation of `kubectl apply`, which is not part of the desired state."""
         metadata = manifest["metadata"]
         annotations = dict(metadata.get("annotations") or {})
         text = str(annotations.pop(LAST_APPLIED, ""))
@@ -201,7 +201,7 @@ class ObjectWriter:
         return Written(item, applied.warnings)
 
     def _keep(self, applying: Apply, item: JsonObject, conflicts: Mapping[str, Sequence[Any]]) -> None:
-        """Keep who manages which fields now."""
+        """Store the present managers of the fields."""
         managed = self._managed(item)
         for manager, paths in conflicts.items():
             if manager in applying.rows:
@@ -225,7 +225,7 @@ class ObjectWriter:
         return found
 
     def _check(self, there: JsonObject, asked: Mapping[str, Any]) -> None:
-        """Raise Refusal (409) unless the object is the one that was read, and its rows are as they were then."""
+        """Raise Refusal (409) if the object or its rows have changed since they were read."""
         metadata = there["metadata"]
         self._check_all([(metadata["uid"], metadata.get("namespace", ""), metadata["name"])], asked)
 

@@ -65,7 +65,7 @@ def _deliver(now: datetime, limit: int) -> int:
 
 
 def _claim(now: datetime, waiting: Collection[int]) -> Delivery | None:
-    """The next one that is due, committed as Sending before anything is sent; none of the users who wait."""
+    """The next one that is due, committed as Sending before anything is sent; no waiting user."""
     with transaction.atomic():
         due = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=now).order_by("next_at", "id")
         found = (

@@ -94,7 +94,7 @@ class KindDetailView(KindView):
         return Response(self.render([row])[0], code, headers=headers)
 
     def find(self, name: str, namespace: str = "") -> Any:
-        """The row; raises `NotFound` where there is none, or none for this user."""
+        """The row; raises `NotFound` if it does not exist, or the user may not see it."""
         key = {"namespace": namespace, "name": name} if namespace else {"name": name}
         row = self.visible().filter(**key).first()
         if row is None:

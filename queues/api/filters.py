@@ -117,7 +117,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         return workloads.filter(found)
 
     def filter_queryset(self, queryset: QuerySet[Workload]) -> QuerySet[Workload]:
-        """Variants pursue the flavors of a workload that is in the list itself: they are there only if asked for."""
+        """Variants pursue the flavors of a workload that is in the list itself: they are listed only on request."""
         found: QuerySet[Workload] = super().filter_queryset(queryset)
         return found if self.form.cleaned_data.get("variants_of") else found.filter(parent_name="")
 

@@ -156,7 +156,8 @@ _MAX_CONCURRENT_FLAVORS: Final = 16
 
 class ConcurrentAdmission(FieldType):
     """`concurrentAdmissionPolicy`, as Kueue checks it: it needs one resource group, at most 16 flavors, not StrictFIFO.
-    The value of one that is there has its mode."""
+    The value of an existing policy is its mode.
+    """
 
     @property
     def default(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class PodGroupMember:
     """The fields of a pod's group.
 
     * total_count: how many pods the group has when it is complete.
-    * fast_admission: it may be admitted whole as soon as its first pod is there.
+    * fast_admission: it may be admitted as a whole as soon as its first pod exists.
     * serving: it serves and does not end by success.
     * retriable: whether the group waits for another pod when this one fails.
     * role: pods of one role are alike, and are a pod set of that name.

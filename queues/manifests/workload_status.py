@@ -157,7 +157,7 @@ def _counts(pods: FieldReader, count: int) -> Sequence[int]:
 
 
 def _time(reader: FieldReader, key: str) -> str:
-    """Return a time of the status as it is written there; empty if there is none, or it is no valid time."""
+    """Return a time of the status as it is written there; empty if it is missing or not a valid time."""
     return reader.text(key) if _moment(reader, key) else ""
 
 

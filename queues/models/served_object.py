@@ -9,7 +9,7 @@ from django.db import models
 
 
 class ServedObject(models.Model):
-    """The state of one of Kueue's objects in its cluster, beside the row that it stands for.
+    """The state of one of Kueue's objects in its cluster, compared with the row that it represents.
 
     The watcher notes the object's version under a lock of the row, and the push the version that it wrote, by
     `keep` and `forget`.
@@ -55,8 +55,9 @@ class ServedObject(models.Model):
         return found
 
     def keep(self) -> bool:
-        """Store what is known now. False, and nothing is stored, if the watcher has noted another version since this
-        was read: what it saw is not to be overwritten, and what was told is told again."""
+        """Store the known state. False, and nothing is stored, if the watcher has noted another version since this was
+        read: its observations must not be overwritten, and a notification that was sent is sent again.
+        """
         if self.pk is None:
             ServedObject.objects.bulk_create([self], ignore_conflicts=True)
             return True
@@ -68,7 +69,9 @@ class ServedObject(models.Model):
         return True
 
     def keep_seen(self) -> None:
-        """Store what the watcher saw, over an entry that the push has made since the known ones were read."""
+        """Store the watcher's observation. It replaces an entry that the push has created since the known entries were
+        read.
+        """
         if self.pk is not None:
             self.save()
             return

@@ -7,7 +7,7 @@ class StartEstimate(models.Model):
     """The newest estimate of a waiting workload: three quantiles of its start, or the reason why they are unknown.
 
     A table of its own: a change of a workload's row is read by the scheduler. Without a constraint, so that workloads
-    are deleted without it; the studio deletes rows of workloads that wait no more.
+    are deleted without it; the studio deletes rows of workloads that no longer wait.
     """
 
     workload = models.OneToOneField(

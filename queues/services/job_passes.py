@@ -117,7 +117,7 @@ def _match_groups(result: PassResult, wanted: Sequence[WorkloadSpec], there: Seq
 def _match_one(result: PassResult, wanted: Sequence[WorkloadSpec], there: Sequence[Workload]) -> Matched:
     """A job has one workload, whatever its name, because the cluster may have named it.
 
-    One with quota is kept even where the pass would stop the job: what may not change is refused.
+    One with quota is kept even where the pass would stop the job: changes of immutable fields are refused.
     """
     found = sorted(there, key=lambda each: (each.quota_reserved_at is None, each.name not in result.kept))
     kept = [(found[0], replace(wanted[0], name=found[0].name))] if found and wanted else []

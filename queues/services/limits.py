@@ -39,8 +39,9 @@ def check_limits(cluster: Cluster, specs: Sequence[WorkloadSpec], user: str, *, 
 
 
 def check_unfinished(cluster: Cluster, new: Counter[tuple[str, str]], user: str) -> None:
-    """Raise `LimitReached` if so many new workloads, by namespace and LocalQueue, would be too many. A user that is
-    named is held to the user's own limit too."""
+    """Raise `LimitReached` if these numbers of new workloads, by namespace and LocalQueue, would exceed a limit. A user
+    that is named is held to the user's own limit too.
+    """
     _check_namespaces(cluster, new)
     if user:
         _check_user(cluster, new.total(), user)

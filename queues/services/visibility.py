@@ -75,8 +75,8 @@ class _Visibilities:
 
 
 class Reader:
-    """Removes from messages what their reader may not know: the position of a preemptor's queue and its workload's
-    priority, unless they see that queue; and names of victims in namespaces that they do not see.
+    """Removes from messages the names that the reader may not see: the position of a preemptor's queue and its
+    workload's priority, unless they see that queue; and names of victims in namespaces that they do not see.
 
     Rows keep the whole message, because readers with different rights read the same row.
     """

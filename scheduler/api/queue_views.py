@@ -1,4 +1,4 @@
-"""ClusterQueues, cohorts and LocalQueues over REST, with whether they are active and who waits in them."""
+"""ClusterQueues, cohorts and LocalQueues over REST, with their status and pending workloads."""
 
 from collections.abc import Mapping
 from typing import Any, Final

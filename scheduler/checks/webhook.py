@@ -68,7 +68,7 @@ class WebhookAnswer(msgspec.Struct, frozen=True):
 
 
 class WebhookFailed(Exception):
-    """The URL gave no usable answer. The message says what happened."""
+    """The URL gave no usable answer. The message describes the failure."""
 
 
 class WebhookSilent(WebhookFailed):

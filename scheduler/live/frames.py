@@ -1,4 +1,4 @@
-"""Pure functions on frames: apply and merge deltas, and reduce them to what an audience may see.
+"""Pure functions on frames: apply and merge deltas, and redact them for an audience.
 
 `data` has the parts totals, cluster_queues, cohorts and devices. A delta has the parts that changed, whole entries
 by name, `removed`: {part: [name, ...]}, and the names of the `workloads` that changed.
@@ -20,7 +20,7 @@ Data = dict[str, Any]
 PARTS: Final = ("cluster_queues", "cohorts", "devices")
 _TYPES: Final = ("snapshot", "delta", "heartbeat")
 MAX_NAMED: Final = 100
-"""Workloads that one delta names. If more changed, readers should read their lists again."""
+"""Maximum number of workloads that one delta names. If more changed, readers should read their lists again."""
 _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 

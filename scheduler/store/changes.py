@@ -65,9 +65,9 @@ def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, s
     others, and fewer if very many namespaces have some: a batch must be short, or the flood of one or of many would
     delay all others.
 
-    Workloads in `outdated` (row id -> key) are among the changes wherever their notes stand, because a batch was
-    refused for them. Otherwise the batch would be decided in the same way and refused until all older notes are gone,
-    and these are deleted only when a batch is saved.
+    Workloads in `outdated` (row id -> key) are among the changes at whatever position their notes are, because a batch
+    was refused for them. Otherwise the batch would be decided in the same way and refused until all older notes are
+    gone, and these are deleted only when a batch is saved.
 
     The generation is read first. An edit between the two reads then fails the batch's check instead of slipping past
     it.

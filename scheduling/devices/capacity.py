@@ -1,4 +1,4 @@
-"""Compares the quota of a flavor with what its nodes have."""
+"""Compares the quota of a flavor with the capacity of its nodes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ def flavor_capacity(
     transformations: Sequence[Transformation] = (),
 ) -> list[FlavorCapacity]:
     """Every resource with a quota, sorted by name. Nodes out of service count too, because a cordon is temporary. A
-    node that does not state a resource has none of it; a resource that only transformations produce has what the
-    nodes' own resources produce of it."""
+    node that does not state a resource has none of it; the capacity of a resource that only transformations produce is
+    computed from the nodes' own resources.
+    """
     reached = [node for node in nodes if matches_node_selector(flavor.node_labels, node.selectable_labels)]
     of_devices = _device_amounts(reached, vendors)
 

@@ -144,7 +144,7 @@ class DeviceTable:
             self.cordoned[row, column] = device.cordoned
 
     def add_requests(self, node: str, requests: Mapping[str, int], pods: int) -> None:
-        """Add so many pods and their requests to a node; negative numbers remove them."""
+        """Add this number of pods and their requests to a node; negative numbers remove them."""
         row = self.rows.get(node)
         if row is None:
             return
@@ -195,8 +195,9 @@ class DeviceTable:
         self.base_scores[row] = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
 
     def scores_with(self, requests: Sequence[DeviceRequest]) -> Floats:
-        """Node scores as if the requests were already placed on each node. This is what HAMi documents, not what it
-        does."""
+        """Node scores as if the requests were already placed on each node. HAMi documents this rule, but its code
+        differs.
+        """
         used, totals = self.used.sum(axis=2), self.totals.sum(axis=2)
         devices = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
         for request in requests:
@@ -379,7 +380,7 @@ def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
 def _limit(node: Node, name: str) -> int:
     """Return the amount that a node offers to our pods: allocatable minus foreign usage; unlimited if it is not stated.
 
-    The result is clamped to what an int64 holds, because any user can create a pod that requests more.
+    The result is clamped to int64, because any user can create a pod that requests more.
     """
     if name not in node.allocatable:
         return UNLIMITED if name in _NOT_LIMITING_IF_MISSING else 0

@@ -20,8 +20,8 @@ NodesOf = Callable[[PodSetAssignment, TopologyDomain], frozenset[str]]
 
 
 def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) -> Workload:
-    """The workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if it
-    holds no more.
+    """The workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if it does
+    not hold more.
 
     `pods_may_run`: it was admitted, so placed pods beyond the count are held until the cluster reports them gone.
     Otherwise the replicas with the highest numbers are dropped. Placed pods decide which domains are held; without

@@ -39,8 +39,9 @@ class Family:
     def of(
         cls, parent: Workload, variants: Collection[Workload], wanted: Collection[str], queue: ClusterQueue
     ) -> Family | None:
-        """Sort the variants by their flavors; None where the ClusterQueue has no policy. Variants of flavors that it
-        has no more are left out: they are about to be deleted."""
+        """Sort the variants by their flavors; None where the ClusterQueue has no policy. Variants of flavors that it no
+        longer has are left out: they are about to be deleted.
+        """
         if queue.concurrent_admission is None:
             return None
         order = queue.flavor_order
@@ -69,7 +70,7 @@ _BY_CYCLES = _UNDECIDED | _FOR_GOOD | {
     PendingReason.WAITING_FOR_QUOTA, PendingReason.WAITING_FOR_DEVICES, PendingReason.WAITING_FOR_NODES,
     PendingReason.WAITING_FOR_PODS_READY, PendingReason.WAITING_FOR_USER_LIMIT,
 }  # fmt: skip
-"""The reasons that cycles give. Others are those of steps, which a parent takes itself."""
+"""The reasons that cycles give. All other changes come from steps, which a parent takes itself."""
 
 Rule = Callable[[Family, float], Step | None]
 
@@ -267,7 +268,7 @@ def _synced(family: Family, now: float) -> Step | None:
 
 
 def _readiness(family: Family, now: float) -> Step | None:
-    """The admitted variant says of the pods what its parent says."""
+    """The admitted variant reports its parent's state of the pods."""
     ready, admitted = family.parent.condition(ConditionType.PODS_READY), family.admitted
     if ready is None or admitted is None or family.parent.admission is None:
         return None

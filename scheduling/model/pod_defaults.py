@@ -37,7 +37,7 @@ class PodDefaults:
         self._classes: dict[str, RuntimeClass] = {}
 
     def snapshot(self) -> _Known:
-        """A copy of the objects and of what they sum up to."""
+        """A copy of the objects and of their totals."""
         ranges = {namespace: dict(found) for namespace, found in self._ranges.items()}
         return ranges, dict(self._limits), dict(self._classes)
 

@@ -138,8 +138,8 @@ class TopologyUsage:
 class PodSetTopologyRequest:
     """One pod set to be placed in one flavor.
 
-    `requests` are as in TopologyUsage. `topology` is None if the ClusterQueue implies topology-aware scheduling
-    (placed like `unconstrained`). The node selector includes what admission checks added. `room` is an upper bound
+    `requests` are as in TopologyUsage. `topology` is None if the ClusterQueue implies topology-aware scheduling (placed
+    like `unconstrained`). The node selector includes the labels that admission checks added. `room` is an upper bound
     of pods by node name, for reasons outside the topology (devices); nodes left out take none, None is no bound.
     `room_beside_leader` is the same for nodes that seat the leader, where it is known to be lower. For elastic jobs,
     `kept` is where pods of the set run already, in addition to the `count` pods to place, and `leaving` where pods

@@ -1,7 +1,7 @@
 """Shares of queues by declaration: Volcano's plugin capacity, flat and with a tree of queues.
 
-A queue owns what it deserves and lends the unused part, except its guarantee. It may borrow up to its capability. In a
-tree, an inner queue contains what its children deserve, and its capability bounds theirs.
+A queue owns its deserved quota and lends the unused part, except its guarantee. It may borrow up to its capability. In
+a tree, the deserved quota of an inner queue contains that of its children, and its capability bounds theirs.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Entitlement:
 def capacity(
     queues: Mapping[str, CapacityQueue], resources: Iterable[Any], *, bounded: bool = True
 ) -> dict[str, Entitlement]:
-    """Return the entitlement of each queue. A parent must stand before its children. `resources` are divided.
+    """Return the entitlement of each queue. A parent must precede its children. `resources` are divided.
 
-    The root deserves and guarantees what its children do together. `bounded`: what a queue deserves is at most what it
-    may use. Volcano bounds it without a tree, and does not bound it in one.
+    The deserved quota and the guarantee of the root are the sums over its children. `bounded`: a queue deserves at most
+    the quota that it may use. Volcano bounds it without a tree, and does not bound it in one.
     """
     below: dict[str | None, list[CapacityQueue]] = {}
     for queue in queues.values():

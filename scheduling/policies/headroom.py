@@ -32,7 +32,7 @@ class QueueLevel:
     """A queue of a path.
 
     * maximum, allocated: by resource.
-    * limits: of users and groups, in their order. users, groups: what each of them holds here.
+    * limits: of users and groups, in their order. users, groups: the usage of each of them here.
     """
 
     name: str
@@ -106,7 +106,8 @@ def limit_of(level: QueueLevel, user: str) -> UserLimit | None:
 
 def group_of(path: Path, groups: Sequence[str]) -> str:
     """Return the one group of a user that limits count: the first that the leaf has a limit for, else the limit of the
-    leaf for all groups, else the same one queue higher; "" where there is none."""
+    leaf for all groups, else the same one queue higher; "" if no group does.
+    """
     for level in path:
         named = [name for limit in level.limits for name in limit.groups]
         found = next((group for group in groups if group in named), ANYONE if ANYONE in named and groups else "")

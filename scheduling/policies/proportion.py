@@ -1,7 +1,7 @@
 """Shares of queues by weight: the water-filling of Volcano's plugin proportion.
 
-Each round divides the rest by weight among the queues that are not met. A queue gets no more than it requests and may
-use, and never less than its guarantee; what it does not need goes to the others in the next round.
+Each round divides the rest by weight among the queues that are not met. A queue gets at most its request and its
+capability, and at least its guarantee; its unneeded share goes to the other queues in the next round.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ CellAmounts = tuple[tuple["Cell", int], ...]
 class Cell:
     """Quota and usage of one (flavor, resource) at one node. `listed`: the node, or one below it, gives it a quota.
 
-    `declared` is the node's own quota. `deserved`: a sharing policy has replaced its amounts, and gives so much to the
-    node and all below it; None without one.
+    `declared` is the node's own quota. `deserved`: a sharing policy has replaced its amounts, and gives this amount to
+    the node and everything below it; None without one.
     """
 
     __slots__ = (

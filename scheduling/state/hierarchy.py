@@ -102,8 +102,9 @@ class Hierarchy:
         return tuple(p for p in specs if p.minimum_run_seconds > 0 or p.cool_down_seconds > 0)
 
     def _limit_users(self, cq: ClusterQueueState) -> None:
-        """Find the limits by user. When the first one appears or the last one goes, read the waiting workloads again:
-        only where users are limited do those of different users differ."""
+        """Find the limits by user. When the first limit appears or the last one is removed, read the waiting workloads
+        again: only where users are limited do those of different users differ.
+        """
         stated = [(f"ClusterQueue {cq.name}", cq.spec.user_limits)]
         above = (self._state.cohorts.get(node.name) for node in cq.node.ancestors())
         stated += [(f"Cohort {cohort.name}", cohort.user_limits) for cohort in above if cohort is not None]

@@ -26,14 +26,15 @@ _FEW = 64
 """A heap is not rebuilt for fewer items, or fewer stale ones, than this."""
 _TICKETS: Final = count(1)
 """The numbers of heap items, unique across all queues: a workload that moved to another queue leaves a stale item
-behind, whose number it must not get there."""
+behind, whose number it must not get again in the new queue.
+"""
 
 
 class EqualWorkloads:
     """Workloads of one LocalQueue with one scheduling hash, all active or all inadmissible.
 
-    `reason` is the pending reason in their status. Members in `unsure` may have another reason there. Members in
-    `untold` do, until their status gets the verdict that an equal workload received.
+    `reason` is the pending reason in their status. The status of members in `unsure` may have another reason. Members
+    in `untold` do, until their status gets the verdict that an equal workload received.
     """
 
     __slots__ = ("heap", "queue_key", "reason", "scheduling_hash", "size", "state", "unsure", "untold")
@@ -303,8 +304,9 @@ class PendingQueue:
                 self._change_state(bucket)
 
     def next_untold(self) -> tuple[WorkloadInfo, Verdict] | None:
-        """A workload whose status lacks the verdict on an equal one, with that verdict; None when there is none. Call
-        `said` once its status has it."""
+        """A workload whose status lacks the verdict on an equal one, with that verdict; None if the heap is empty. Call
+        `said` once its status has it.
+        """
         while self._untold:
             bucket = next(iter(self._untold))
             if bucket.untold:

@@ -7,9 +7,9 @@ A queue states its claim in Kueue's fields:
     guarantee    nominalQuota - lendingLimit, 0 without a lendingLimit
     capability   nominalQuota + borrowingLimit, without limit if there is no borrowingLimit
 
-A cohort's claim is the sum of those below and its own quota. Demand is what a queue uses and what its pending workloads
-request. Pending requests count in the first flavor that suits them, and in the next one as far as they find nothing
-there.
+A cohort's claim is the sum of those below and its own quota. Demand is the usage of a queue plus the requests of its
+pending workloads. Pending requests count in the first flavor that suits them; the part that finds no quota there counts
+in the next one.
 """
 
 from __future__ import annotations

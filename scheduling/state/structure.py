@@ -1,4 +1,5 @@
-"""Puts back what configuration objects define: the quota tree, the ClusterQueues, and the objects that they name.
+"""Restores the objects that the configuration defines: the quota tree, the ClusterQueues, and the objects that they
+name.
 
 A trial may change quotas, cohorts, flavors and queues any number of times. Its first such change copies the structure
 once, values included, so that undoing does not depend on how the tree was rebuilt in between. A batch that changes

@@ -1,6 +1,6 @@
 """The quota that each user holds below ClusterQueues and Cohorts that limit users.
 
-Amounts are what the workloads are charged, in base units, summed over flavors. Sums are computed when a limit is first
+Amounts are the charges of the workloads, in base units, summed over flavors. Sums are computed when a limit is first
 checked, and kept up to date from then on, until the tree or a limit changes.
 """
 

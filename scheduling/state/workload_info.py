@@ -70,7 +70,7 @@ class PodSetRequests:
     """A pod set with its requests.
 
     `count` leaves out reclaimable pods. `per_pod` are quota amounts of one pod after resource transformations;
-    `requests` are those of all pods. `claimed` is what the pod's claims add.
+    `requests` are those of all pods. `claimed` are the resources that the pod's claims add.
     """
 
     __slots__ = ("_node_requests", "claimed", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
@@ -140,8 +140,8 @@ class SchedulingHash:
     """Kueue's scheduling-equivalence hash: equal for workloads of one ClusterQueue that every cycle treats alike. It
     is kept as a value whose hash is computed once.
 
-    As in Kueue it covers, per pod set, the name, counts, requests and topology request, and of the pod spec what
-    `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`. Labels, annotations, images and
+    As in Kueue it covers, per pod set, the name, counts, requests and topology request, and the fields of the pod spec
+    that `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`. Labels, annotations, images and
     limits do not count.
 
     Beyond Kueue: pods that ask for devices also compare their annotations, which select devices. In a namespace with
@@ -221,8 +221,9 @@ class WorkloadInfo:
         has_namespace_device_quota: bool = False,
         has_fixed_nodes: bool = False,
     ) -> None:
-        """`pod_defaults` completes the pod sets, `claims` charges what they claim. `has_namespace_device_quota`: equal
-        workloads of other namespaces may be decided differently. `has_fixed_nodes`: nodes must not change now."""
+        """`pod_defaults` completes the pod sets, `claims` charges their claims. `has_namespace_device_quota`: equal
+        workloads of other namespaces may be decided differently. `has_fixed_nodes`: nodes must not change now.
+        """
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -503,7 +504,7 @@ def _pod_set_hash(requests: PodSetRequests) -> Hashable:
 
 
 def _spec_fields(template: PodTemplate) -> str:
-    """The fields of the pod spec that the template does not hold in another form, as JSON; "" if there are none."""
+    """The fields of the pod spec that the template does not hold in another form, as JSON; "" without any."""
     spec = template.manifest.get("spec") or {}
     fields = {name: spec[name] for name in _COMPARED_FIELDS if spec.get(name)}
     for kind in ("initContainers", "containers"):

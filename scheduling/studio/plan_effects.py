@@ -1,4 +1,4 @@
-"""Answers what would happen after some changes: the next cycles are tried with and without them, and undone."""
+"""Computes the effects of some changes: the next cycles are tried with and without them, and undone."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def first_json(found: FirstAnswer) -> dict[str, Any]:
 
 
 def what_if_json(found: WhatIf, first: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both answers. `first` is what `first_json` gave."""
+    """Return both answers. `first` is the result of `first_json`."""
     waits = found.waits
     whole = _part(found.effects, found.evictions) | {
         "cycles": found.cycles,

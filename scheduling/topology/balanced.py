@@ -36,8 +36,8 @@ class _Balance:
 class _Greedy:
     """The domains that hold the group when filled one after the other, largest first, the leader's before them.
 
-    `threshold` is the largest share that each of them can have. `beside_leader` is what the last one holds beside the
-    leader, if it does not seat the leader.
+    `threshold` is the largest share that each of them can have. `beside_leader` is the capacity of the last one beside
+    the leader, if it does not seat the leader.
     """
 
     count: int
@@ -233,7 +233,8 @@ def _smallest_combination(
     """`_smallest_set` for several domains, taken in this order.
 
     The sums of pods that sets of domains can hold are bits of an integer, indexed by the number of domains and of
-    seated leaders. `reached[i]` is what the first i domains reach. A set that holds the group is not extended.
+    seated leaders. `reached[i]` are the sums that the first i domains can reach. A set that holds the group is not
+    extended.
     """
     sums = [[0] * (plan.leaders + 1) for _ in range(size + 1)]
     sums[0][0] = 1

@@ -19,7 +19,7 @@ from scheduling.topology.tree import TopologyTree
 
 @dataclass(slots=True)
 class Candidate:
-    """A domain that may take pods. Once it has taken some, the counts are what it took.
+    """A domain that may take pods. Once the domain has taken pods, the counts are the taken ones.
 
     `units` are slices from the slice level upwards and pods below it; `units_with_leader` are units beside the
     leader; `leaders` is how many leaders it can seat.
@@ -171,8 +171,9 @@ def _split_each(
 def _fill(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], need: int, leaders: int
 ) -> list[Candidate]:
-    """Let domains of a level take what is needed, in order. If the first (with the most slices) could take all of it,
-    the domain with the tightest fit does, which needs no sorting."""
+    """Let the domains of a level take the needed pods, in order. If the first (with the most slices) could take all of
+    it, the domain with the tightest fit does, which needs no sorting.
+    """
     if not (leaders or plan.least_free or level > plan.slices.level):
         single = _tightest_of(numbers, capacities.slices[level], capacities.pods[level], need)
         if single is not None:
@@ -190,7 +191,7 @@ def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: S
 
     Most slices first for best fit, fewest for least free capacity; then fewer pods, then smaller values. Below the
     slice level there are no slices to count, and fewer pods come first in either case; they are given in whole slices
-    of the layer that applies there.
+    of the layer that applies at this level.
     """
     slices, pods, leaders = capacities.slices[level], capacities.pods[level], capacities.leaders[level]
     if level > plan.slices.level:
@@ -220,7 +221,8 @@ def domains_with_leader(
 
 
 def consume(domains: list[Candidate], need: int, leaders: int, best_fit: bool) -> list[Candidate]:
-    """Let the domains take `need` units and the leaders, in order. Returns the domains used, with what they took.
+    """Let the domains take `need` units and the leaders, in order. Returns the used domains, with the counts that they
+    took.
 
     With best fit, as soon as the current domain could hold the rest, the tightest domain that can hold it takes it
     instead.

@@ -74,7 +74,7 @@ class PodShape:
 class Capacities:
     """The counts of all domains for one shape, as lists by level and domain number.
 
-    `pods` and `slices` are what the domain holds; `pods_with_leader` and `slices_with_leader` what it holds beside
+    `pods` and `slices` are the capacity of the domain; `pods_with_leader` and `slices_with_leader` its capacity beside
     the leader; `leaders` is 1 where the leader can be, and 0 everywhere when there is no leader. Slices are counted
     from the slice level upwards and are 0 below.
     """
@@ -119,8 +119,9 @@ class Capacities:
     def limited_to(
         self, pods: Sequence[int] | None, beside_leader: Sequence[int] | None, leaders: Sequence[int] | None
     ) -> Self:
-        """The counts if each leaf takes at most so many pods, pods beside the leader, and leaders, for reasons
-        outside the topology; None is no limit."""
+        """The counts if reasons outside the topology limit each leaf to these numbers of pods, pods beside the leader,
+        and leaders; None is no limit.
+        """
         own = self.copy()
         if pods is not None:
             own.pods[-1][:] = map(min, own.pods[-1], pods)
@@ -159,7 +160,7 @@ class Capacities:
             self.leaders[-1][leaf] = self.pods_with_leader[-1][leaf] = self.slices_with_leader[-1][leaf] = 0
 
     def count(self, used: Mapping[int, Mapping[str, int]]) -> None:
-        """Recount the leaves, given by number with what is used on them, and every domain above them."""
+        """Recount the leaves, given by number with their usage, and every domain above them."""
         if self.shape.leader_requests is None:
             self._count_pods(used)
         else:
@@ -214,7 +215,7 @@ class Capacities:
         """Seat the leader in the child where it costs the fewest pods and, separately, the fewest slices. Without a
         seat nothing fits.
 
-        `pods` are what the children hold, `beside` what they hold beside the leader.
+        `pods` is the capacity of the children, `beside` their capacity beside the leader.
         """
         lower = level + 1
         seats = [child for child in children if self.leaders[lower][child]]
@@ -227,7 +228,9 @@ class Capacities:
         self.slices_with_leader[level][domain] = self.slices[level][domain] - min(slices[c] - beside[c] for c in seats)
 
     def _whole(self, counts: list[list[int]], level: int) -> Sequence[int]:
-        """Return the counts that the domains of a level pass up: whole slices of the slice layer that applies there."""
+        """Return the counts that the domains of a level pass up: whole slices of the slice layer that applies at this
+        level.
+        """
         size = self.shape.slices.inner_sizes[level]
         return counts[level] if size == 1 else [count - count % size for count in counts[level]]
 

@@ -94,8 +94,8 @@ class TopologyFlavor:
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
         """Place the pod sets of one workload (those that use this flavor, in the workload's order).
 
-        Groups are placed one after the other, each seeing what the earlier ones took; pod sets with count 0 are
-        left out. `simulate_empty` ignores the usage of other workloads. Nothing is charged: call `add_usage`.
+        Groups are placed one after the other, and each sees the room that the earlier ones took; pod sets with count 0
+        are left out. `simulate_empty` ignores the usage of other workloads. Nothing is charged: call `add_usage`.
         """
         taken = LeafUsage()
         for usage in assumed:
@@ -118,7 +118,7 @@ class TopologyFlavor:
         simulate_empty: bool = False,
         within: tuple[str, ...] = (),
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
-        """Place pod sets that belong together, given what else the workload takes.
+        """Place pod sets that belong together, given the usage of the workload's other pod sets.
 
         `within` keeps them in the domain with these values of the first levels.
         """

@@ -193,7 +193,7 @@ class TopologyLeaves:
         return values[-1:] if self._topology.ends_with_hostname else values
 
     def _note_change(self, leaf: LeafKey, before: Node, node: Node) -> None:
-        """Refresh what depends on a changed node of an existing leaf."""
+        """Refresh the data that depend on a changed node of an existing leaf."""
         if self._tree is None or before == node:
             return
         number = self._tree.leaf_numbers[leaf]

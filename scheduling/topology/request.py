@@ -1,4 +1,4 @@
-"""Normalises what a group of pod sets requests of a topology, as Kueue does.
+"""Normalises the topology request of a group of pod sets, as Kueue does.
 
 Levels become numbers, defaults are filled in, leader and workers are separated. A request that the topology cannot
 express is refused with a reason.

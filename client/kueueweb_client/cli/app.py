@@ -87,7 +87,7 @@ class LazyGroup(TyperGroup):
 
 
 def _global_options(context: Context = "", cluster: Cluster = "", namespace: Namespace = "") -> None:
-    """The options that may stand before the name of a command and after it."""
+    """The options that are accepted both before and after the name of a command."""
 
 
 def _add_options(command: Any, found: Sequence[Any]) -> None:
@@ -130,7 +130,7 @@ def before(
         bool, typer.Option("--version", help="Print the client's version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Keep the options that stand before the command."""
+    """Keep the options that precede the command."""
     options.context, options.cluster, options.namespace = context, cluster, namespace
 
 

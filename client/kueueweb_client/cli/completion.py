@@ -44,7 +44,7 @@ def _key(url: str, cluster: str, noun: Noun, namespace: str) -> str:
 
 
 def remember(asked: Client, noun: Noun, namespace: str, names: Sequence[str]) -> None:
-    """Keep names that a command has shown, the newest first. A cache that cannot be written is none."""
+    """Keep names that a command has shown, the newest first. A cache that cannot be written is skipped."""
     if not names or (noun.namespaced and not namespace):
         return
     known = _load()

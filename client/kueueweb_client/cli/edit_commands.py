@@ -127,7 +127,7 @@ def _without_comments(text: str) -> str:
 
 
 def _read(text: str, found: Object) -> Object:
-    """The edited object. Raises `ClientError` for text that is none, or another object."""
+    """The edited object. Raises `ClientError` for text that is not a manifest, or that is another object."""
     import yaml
 
     try:

@@ -32,8 +32,7 @@ Files = Annotated[
 
 
 def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, str]]:
-    """Each file's name and text; of folders within folders if `recursive`. Raises `ClientError` for one that is not
-    there."""
+    """Each file's name and text; of folders within folders if `recursive`. Raises `ClientError` for a missing file."""
     for name in names:
         if name == "-":
             yield "standard input", sys.stdin.read()
@@ -50,7 +49,7 @@ def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, s
 
 
 def documents(names: list[str], *, recursive: bool = False, kustomize: str = "") -> list[Mapping[str, Any]]:
-    """All objects of the files, those of a List one by one. Raises `ClientError` for what is not YAML."""
+    """All objects of the files, those of a List one by one. Raises `ClientError` for text that is not YAML."""
     import yaml
 
     found: list[Mapping[str, Any]] = []
@@ -209,7 +208,7 @@ def _delete(
     recursive: Recursive = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Validate the deletion without deleting.")] = False,
 ) -> None:
-    """Delete objects. What is held by something else goes once nothing holds it."""
+    """Delete objects. An object that is in use is deleted once nothing uses it."""
     keys: list[tuple[str, str, str]] = []
     if filename:
         keys = [

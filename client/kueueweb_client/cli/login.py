@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kueueweb_client.client import Client
 
 _SLOWER_SECONDS: Final = 5
-"""By what each `slow_down` makes the pauses longer (RFC 8628, section 3.5)."""
+"""The seconds by which each `slow_down` lengthens the pauses (RFC 8628, section 3.5)."""
 
 _config = typer.Typer(help="Servers, tokens, clusters and namespaces that the command knows.", no_args_is_help=True)
 _token = typer.Typer(help="Your tokens on the server.", no_args_is_help=True)

@@ -1,4 +1,4 @@
-"""logs: what the pods of a workload print."""
+"""logs: the output of a workload's pods."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _logs(
     since: Annotated[str, typer.Option(help="Only lines from this time on, such as 2026-01-31T12:00:00Z.")] = "",
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
 ) -> None:
-    """Write what the pods of a workload have printed; each line names its pod where there are several."""
+    """Write the output of a workload's pods; each line names its pod where there are several."""
     where = namespace_of(namespace)
     with client() as asked:
         workload = _workload(asked, where, name)

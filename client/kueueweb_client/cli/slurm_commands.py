@@ -117,7 +117,7 @@ def _sbatch(
 ) -> None:
     """Submit a batch script of Slurm: its #SBATCH lines become a Job. Options that no Job can honour are refused.
 
-    Options of this command stand before those of sbatch.
+    Options of this command precede those of sbatch.
     """
     given, script, arguments = _split(words)
     text = sys.stdin.read() if script == "-" else _script(script)

@@ -23,7 +23,7 @@ class BadSyntax(ValueError):
 
 
 def parse_integer(text: str, *, bits: int = 64, function: str = "Atoi") -> int:
-    """A decimal number that fits into so many bits. Raises `BadSyntax`."""
+    """A decimal number that fits into this many bits. Raises `BadSyntax`."""
     if not _INTEGER.fullmatch(text):
         raise BadSyntax(function, text, "invalid syntax")
     value = int(text)

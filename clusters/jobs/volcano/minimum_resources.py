@@ -16,7 +16,8 @@ def least_pods(job: VolcanoJobSpec, priorities: Mapping[str, int]) -> dict[str, 
     """Return how many pods of each task the job needs to start.
 
     Tasks of a higher PriorityClass (`priorities`: name to value) come first. A job that needs fewer pods than its tasks
-    together takes them in that order; one that needs more takes what each task needs, and then fills up in that order.
+    together takes them in that order; a job that needs more takes each task's minimum first, and then adds pods in that
+    order.
     """
     ordered = sorted(job.tasks, key=lambda task: -priorities.get(_class_of(task), 0))
     counts = dict.fromkeys((task.name for task in ordered), 0)

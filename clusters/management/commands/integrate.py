@@ -1,7 +1,7 @@
 """`manage.py integrate INPUT --output OUTPUT`: runs recorded scenarios of jobs of any kind.
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"id", "kind", "input"}`: a job, the cluster that it is
-submitted to, and what happens to it. OUTPUT gets a list of `{"id", "result"}`: the job after the webhooks, its pod
+submitted to, and the events that follow. OUTPUT gets a list of `{"id", "result"}`: the job after the webhooks, its pod
 sets, its workload, and both after every step.
 """
 

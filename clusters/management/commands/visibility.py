@@ -1,4 +1,4 @@
-"""`manage.py visibility`: who waits in which place, for `kubectl` and kueuectl."""
+"""`manage.py visibility`: pending workloads and their positions, for `kubectl` and kueuectl."""
 
 from __future__ import annotations
 

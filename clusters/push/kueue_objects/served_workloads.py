@@ -197,7 +197,8 @@ class ServedWorkloads:
 
     def _parent(self, row: WorkloadRow) -> JsonObject | None:
         """The parent's object, which owns its variants; None where the row is no variant. Raises a ClusterError while
-        it is not there."""
+        it does not exist.
+        """
         name = row.row.parent_name
         if not name:
             return None

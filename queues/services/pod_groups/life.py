@@ -109,7 +109,7 @@ class GroupPass:
 
     * preview: runs it over the rows of pods that are not stored yet, in the queue of that name; with the group's
       workload, unless the workload is to be composed again. Stores nothing.
-    * settle: runs it over the pods that are there, and stores its changes.
+    * settle: runs it over the existing pods, and stores its changes.
     """
 
     preview: Callable[[Cluster, Sequence[Member], Workload | None, str, datetime], GroupPreview]

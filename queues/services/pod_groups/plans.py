@@ -84,7 +84,7 @@ class GroupPlan:
     coming: list[Member] = field(default_factory=list)
     """The submitted pods as rows, which are not stored yet, in the order of `pods`."""
     preview: GroupPreview = field(default_factory=lambda: GroupPreview({}, composed=False, surplus=()))
-    """The places in the group, once the pods are there."""
+    """The places in the group after the pods have been added."""
 
     @property
     def holds_quota(self) -> bool:

@@ -1,4 +1,4 @@
-"""Gauges of the product itself: who leads, how far behind each part of it is, and whether its books balance."""
+"""Gauges of the product itself: the leader, the backlog of each part, and the auditor's findings."""
 
 from __future__ import annotations
 

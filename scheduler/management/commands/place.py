@@ -3,9 +3,9 @@
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds `nodePolicy` and
 `gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations, or capacity for vendors that have none),
 perhaps `resourceQuotas` (v1 ResourceQuota manifests), and `events` in order: `{"place": v1 Pod}` or `{"remove":
-"namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers` (HAMi's one
-pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), the `annotations` that it gets, without
-times and the node's name, and `mutatedAnnotations`, which HAMi's webhook adds; or `refused`: node -> HAMi's reason with
+"namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers` (HAMi's
+pseudo container for all of them: a list of `uuid`, `memoryMiB`, `cores`), the `annotations` that it gets, without times
+and the node's name, and `mutatedAnnotations`, which HAMi's webhook adds; or `refused`: node -> HAMi's reason with
 counts. A pod that HAMi's webhook turns away, or whose annotations it can't read, is `refused` by no node and has the
 `problem`.
 """

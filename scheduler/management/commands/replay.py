@@ -1,7 +1,7 @@
 """`manage.py replay FILE ...`: prints the decisions of a recorded cluster's scheduler that our rules would not have
 made, and how many agree.
 
-Needs neither database nor network, so a cluster can be looked at before anything is installed there. docs/switching.md
+Needs neither database nor network, so a cluster can be examined before anything is installed in it. docs/switching.md
 says how to record one.
 """
 

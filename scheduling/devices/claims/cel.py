@@ -2,11 +2,11 @@
 
 Understood: literals, lists and maps; == != < <= > >= in, && || !, + - * / %, ?: ; fields, keys and optional ones with
 orValue and hasValue; has, all, exists, exists_one, filter, map, cel.bind; size, string, int, double, startsWith,
-endsWith, contains, matches, lowerAscii, upperAscii; quantity and semver with their comparisons. An expression with
-anything else does not compile, and says what it is.
+endsWith, contains, matches, lowerAscii, upperAscii; quantity and semver with their comparisons. An expression with any
+other construct does not compile; the error names the construct.
 
-Tenants write selectors, and the scheduler evaluates them between two decisions: how deep they are, how long they take
-and how much they make is bounded, and whatever goes wrong within them is a CelError.
+Tenants write selectors, and the scheduler evaluates them between two decisions: their depth, their run time and the
+size of their results are bounded, and every failure is a CelError.
 """
 
 from __future__ import annotations

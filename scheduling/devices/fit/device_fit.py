@@ -1,6 +1,6 @@
 """Fits one container's request to one node: HAMi's checks in HAMi's order, device by device.
 
-This is what most vendors share. `scheduling.devices.vendors` has the exceptions of single vendors.
+Most vendors share these rules. `scheduling.devices.vendors` has the exceptions of single vendors.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class BidPriceRanking:
     def _keys(
         self, worth: NodeWorth, shape: PodShape, request: DeviceRequest, rows: Integers
     ) -> tuple[Integers, Doubles]:
-        """For every device of the rows, a sort key (loss, then what is left) and the loss."""
+        """For every device of the rows, a sort key (loss, then the remainder) and the loss."""
         rules = self.vendors[request.vendor].rules
         serving = worth.table.serving_devices(request, rules, shape.constraints, False, rows)
         rests, losses = worth.after(rows, request)

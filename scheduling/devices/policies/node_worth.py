@@ -1,8 +1,8 @@
-"""The worth of nodes to typical pods: the lesser of what their devices and their cpu could still earn.
+"""The worth of nodes to typical pods: the smaller of the possible earnings of their devices and of their cpu.
 
-A device is worth what the best set of requests that fits its rest would pay (`prices`), for the demand that its type
-may serve. Cpu is worth the devices that it could feed, at the cpu per device of that demand. So devices on a node
-without cpu are worth nothing, and neither is cpu without devices, and the policy does not save them.
+The worth of a device is the price (`prices`) of the best set of requests that fits its free part, by the demand that
+its type may serve. Cpu is worth the devices that it could feed, at the cpu per device of that demand. So devices on a
+node without cpu are worth nothing, and neither is cpu without devices, and the policy does not save them.
 
 Unit of worth: devices. Rests are thousandths of a device: of memory, or of cores if fewer of those are left and the
 demand reserves cores. A device that can take no further pod has rest 0.

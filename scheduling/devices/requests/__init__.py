@@ -1,1 +1,1 @@
-"""Reads what a pod requests of devices from its resource limits and annotations."""
+"""Reads a pod's device requests from its resource limits and annotations."""

@@ -1,7 +1,8 @@
-"""Does what HAMi's webhook does for pods that the webhook skips: completes limits, environment and runtime class.
+"""Completes pods as HAMi's webhook does, for pods that the webhook skips: completes limits, environment and runtime
+class.
 
-The pods that we place carry a label that makes HAMi skip them, so what its device plugins expect is written here.
-Quota counts the limits as submitted, as in Kueue, because a workload is created before any pod.
+The pods that we place carry a label that makes HAMi skip them, so the values that its device plugins expect are written
+here. Quota counts the limits as submitted, as in Kueue, because a workload is created before any pod.
 """
 
 from __future__ import annotations

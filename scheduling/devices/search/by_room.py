@@ -43,7 +43,7 @@ def _tightest(room: Integers, with_devices: Booleans) -> int | None:
 
 
 def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """The tightest of the rows that can take all remaining pods; while there is none, the row with the most room."""
+    """The tightest of the rows that can take all remaining pods; otherwise the row with the most room."""
     order = sorted(range(len(rows)), key=lambda place: (-room[place], rows[place]))
     taken: list[tuple[int, int]] = []
     for number, place in enumerate(order):

@@ -21,8 +21,8 @@ DEVICE_COUNTS = (1, 2, 4, 8)
 class LargestRequest:
     """The largest request for `count` devices of a model on one node that still fits: MiB per device, and cores.
 
-    `memory_mib` 0 with `fits` false: there are not that many devices even for a slice without memory.
-    `cores_percent` is what the tightest of those devices has left.
+    `memory_mib` 0 with `fits` false: there are not that many devices even for a slice without memory. `cores_percent`
+    is the free part of the tightest of those devices.
     """
 
     vendor: str

@@ -15,7 +15,7 @@ from scheduling.model.vendor import DeviceVendor
 _LIMITS = "limits."
 
 NamespaceUsage = Mapping[tuple[str, str], tuple[int, int]]
-"""(namespace, vendor) -> what its pods hold: MiB, cores."""
+"""(namespace, vendor) -> the usage of its pods: MiB, cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class NamespaceQuotas:
 
         A pod counts as the larger of its largest init container and the sum of the others, as in HAMi's webhook.
         `devices_mib` is the memory of a device per vendor, used to resolve percentages; without it they count as 0.
-        `held` is the usage of the workload's other pods, and is part of what is used.
+        `held` is the usage of the workload's other pods, and is included in the total usage.
         """
         for vendor in self._limits.get(namespace, {}):
             asked = _asked(pod, vendor, (devices_mib or {}).get(vendor, 0))

@@ -13,7 +13,7 @@ from scheduling.model.placement import DeviceConstraints
 from scheduling.model.vendor import DeviceVendor
 
 STRATEGY, DIE = "DeviceStrategy", "die"
-"""The attribute that says what a device is, and its value for dies."""
+"""The attribute that holds a device's kind, and its value for dies."""
 
 
 @dataclass(slots=True)
