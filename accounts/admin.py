@@ -27,8 +27,9 @@ else:  # Django's classes take no argument at run time
 
 
 class ClusterObjectAdmin(AnyModelAdmin):
-    """Admin pages of a cluster's objects. They are read-only, and say why, while another scheduler manages the
-    cluster."""
+    """Admin pages of a cluster's objects. While another scheduler manages the cluster, they are read-only and give the
+    reason.
+    """
 
     def cluster_of(self, obj: Any) -> Cluster:
         cluster: Cluster = obj.cluster

@@ -1,4 +1,4 @@
-"""Versions of the clusters' rows: loops that ask for a cluster each second read it only when it has changed."""
+"""Versions of the clusters' rows: loops that need a cluster each second read it only when it has changed."""
 
 from django.db import connection
 

@@ -1,7 +1,7 @@
 """Housekeeping tasks that are sent only while there are rows for them to work on.
 
-Beat sends them, and asks the database before: messages that are sent whether there is work or not cost an installation
-at rest more than the rest. The leader does not send them, since one of them tells users that it is silent.
+Beat sends them after a query: messages that are sent whether there is work or not cost an installation at rest more
+than the rest. The leader does not send them, because one of them notifies users of a silent leader.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class Chores:
         self._next: dict[str, float] = {}
 
     def due(self) -> dict[str, float]:
-        """The tasks whose time has come and that have rows to work on, by one query or none: task -> the seconds until
-        it is due again, in which it must start."""
+        """The tasks that are due and have rows to work on, by at most one query: task -> the seconds until it is due
+        again, in which it must start.
+        """
         now = self._steady()
         names = [name for name in sorted(_chores) if self._next.get(name, now) <= now]
         if not names:

@@ -18,13 +18,13 @@ class KueuewebError(Exception):
 
 
 class NotPermitted(KueuewebError):
-    """The user may see the object, but not do this with it."""
+    """The user may see the object, but may not perform this action."""
 
     reason = "NotPermitted"
 
 
 class NotFound(KueuewebError):
-    """There is no such object, or the user may not know of it."""
+    """The object does not exist, or the user may not see it."""
 
     reason = "NotFound"
 

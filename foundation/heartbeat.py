@@ -1,12 +1,12 @@
 """The heartbeat of a background process.
 
-While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor
-can restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it. A
-scheduler whose runs fail does not touch the file: its age says when a run last ended well, or when a standby looked. In
-a process of several roles, no loop touches the file while another one hangs.
+While its loop turns, the process touches the file that HEARTBEAT_PATH names every few seconds, so that a supervisor can
+restart one that hangs, and writes the time to Redis, where the overview, `/readyz` and the metrics read it. A scheduler
+whose runs fail does not touch the file: its age is the time since the last successful run, or since a standby last
+checked. In a process of several roles, no loop touches the file while another one hangs.
 
 Times are those of Redis' clock, which all processes share, so a wrong clock makes no process look dead or alive. Each
-process writes beside them how far its own clock differs, so that a replica whose clock is right hides no wrong one.
+process also writes the difference of its own clock, so that a replica with a correct clock does not hide a wrong one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SILENT_SECONDS: Final = 20
 WRONG_CLOCK_SECONDS: Final = 5.0
 """A clock that differs from that of Redis by more is wrong."""
 _SLOW_SECONDS: Final = 1.0
-"""A round trip of this length says too little about the clock."""
+"""After a round trip of this length, the clock's difference is too uncertain."""
 _KNOWN_SECONDS: Final = 24 * 3600.0
 """A webhook or a visibility server that has been silent for longer was taken away."""
 _SEEN: Final = "kueueweb:heartbeats"
@@ -56,7 +56,7 @@ class Role(StrEnum):
     WEB = "web"
     """The process that answers, which is in the list only while its clock is wrong."""
     API_SERVER = "api-server"
-    """The API server of a cluster, which is no process of ours: the watcher says when it answers."""
+    """The API server of a cluster, which is not a process of ours: the watcher says when it answers."""
 
 
 _ROLES: Final = frozenset(role.value for role in Role)
@@ -80,7 +80,7 @@ class RoleHealth:
 
     @property
     def clock_fault(self) -> str:
-        """Say by how much its clock is wrong; empty if it is right, or not known."""
+        """Report by how much its clock is wrong; empty if it is right, or not known."""
         ahead = self.clock_ahead_seconds or 0.0
         if abs(ahead) <= WRONG_CLOCK_SECONDS:
             return ""
@@ -101,8 +101,8 @@ _loops: Final[dict[tuple[Role, str], float]] = {}
 
 
 def join_loops(places: Iterable[tuple[Role, str]], since: float | None = None) -> None:
-    """Let these loops of this process, each by its role and cluster, count together: if one thread hangs, the file is
-    no longer touched. `since`: when they began to turn, in seconds that only go forward; by default now.
+    """Combine the heartbeats of these loops of this process, each by its role and cluster: if one thread hangs, the
+    file is no longer touched. `since`: when they began to turn, in seconds that only go forward; by default now.
     """
     _loops.clear()
     _loops.update(dict.fromkeys(places, time.monotonic() if since is None else since))
@@ -167,7 +167,7 @@ def _clock(answer: Any, began: float, now: float) -> _Clock:
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     """Return the health of all roles that an installation or a cluster needs, or that were seen within a day.
 
-    `now` is the time by the clock of this process. Where Redis does not answer, none is known to be alive.
+    `now` is the time by the clock of this process. If Redis does not answer, all count as silent.
     """
     wanted = [(role, "") for role in _IN_EVERY_INSTALLATION]
     wanted += [(role, cluster) for cluster in clusters for role in _IN_EVERY_CLUSTER]
@@ -199,7 +199,7 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
 
 
 def is_alive(role: Role, cluster: str = "") -> bool:
-    """Return whether a process of the role was heard lately. Where Redis does not answer, none is known to be alive."""
+    """Return whether a process of the role was heard lately. If Redis does not answer, all count as silent."""
     signs = _signs()
     at = signs.seen.get((role, cluster))
     return at is not None and time.time() - signs.clock.ahead_seconds - at < SILENT_SECONDS

@@ -26,7 +26,7 @@ def missing_migrations() -> list[str]:
 
 
 def wait_until_migrated(sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the database has the tables of this release, and say meanwhile which migrations it lacks."""
+    """Wait until the database has the tables of this release, and log the missing migrations meanwhile."""
 
     def pause(seconds: float) -> None:
         touch_file()

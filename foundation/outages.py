@@ -1,4 +1,4 @@
-"""Waits out a PostgreSQL outage where no work is possible without the database."""
+"""Waits for the end of a PostgreSQL outage, in processes that cannot work without the database."""
 
 import logging
 import time

@@ -29,7 +29,7 @@ Resolve = Callable[..., Iterable[tuple[Any, Any, Any, Any, Any]]]
 _METADATA: Final = frozenset(
     map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"))
 )
-"""Services that tell a machine its cloud's keys, where they are not link-local."""
+"""Metadata services of clouds, which give a machine its keys, with addresses that are not link-local."""
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _SITE_LOCAL: Final = IPv6Network("fec0::/10")

@@ -1,4 +1,4 @@
-"""Child processes that ask the kernel to end them with their parent."""
+"""Child processes that the kernel ends together with their parent."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ def die_with_parent(parent: int, wish: signal.Signals) -> None:
 
 
 def to_die_with(parent: int, wish: signal.Signals) -> Callable[[], None] | None:
-    """Return the request of `die_with_parent`, to be made after a fork; None where the kernel takes none."""
+    """Return the request of `die_with_parent`, to be made after a fork; None if the kernel has no such request."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)  # loaded before a fork: little is safe after it

@@ -73,12 +73,14 @@ def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> No
 
 
 def request_chore(task: str, seconds: float) -> None:
-    """Have a push worker run a housekeeping task within these seconds, once if several ask. Never raises."""
+    """Request a housekeeping task in a push worker within these seconds; it runs once for several requests. Never
+    raises.
+    """
     _broker.send_once(task, PUSH_QUEUE, _key(task, ""), {}, seconds)
 
 
 def wake_taken(task: str, cluster: str) -> None:
-    """The task calls this before it reads anything: whatever changes from here on needs a wake-up of its own."""
+    """The task calls this before it reads anything: later changes need another wake-up."""
     try:
         redis_client().delete(_key(task, cluster))
     except RedisError as error:

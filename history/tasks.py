@@ -1,5 +1,6 @@
 """The Celery tasks of history. Each may be started twice, late or not at all: then there is a gap, or the next run
-makes up for it."""
+compensates for it.
+"""
 
 from celery import shared_task
 from django.utils import timezone
@@ -36,7 +37,7 @@ runs_while("history.tasks.note_past_use", RANKED, seconds=PERIOD_SECONDS)
 
 @shared_task(name="history.tasks.note_past_use")
 def note_use() -> None:
-    """Note how much each LocalQueue has used, for the order of queues by fair share; one worker at a time."""
+    """Store the past use of each LocalQueue, for the order of queues by fair share; one worker at a time."""
     with try_lock(LockedWork.PAST_USE) as mine:
         for cluster in Cluster.objects.order_by("pk") if mine else ():
             note_past_use(cluster, timezone.now())

@@ -51,14 +51,14 @@ class Field:
     core: str | None = ""
     """The name of the attribute in the rules; by default that in our JSON. None: the rules do not have it."""
     older: Mapping[str, Place | None] = field(default_factory=dict)
-    """Version -> its place there, None where that version does not have it."""
+    """Version -> its place there, None if that version does not have it."""
     annotation: str = ""
     """The annotation that holds it in a manifest, for a field that Kueue does not have."""
     required: bool = False
     always: bool = False
     """Write the field to manifests even if it has its default."""
     frozen: bool | Callable[[Any, Any], bool] = False
-    """Whether it stays as it was made, or whether (old, new) is a change that is refused."""
+    """Whether the field is immutable, or a function that returns whether a change (old, new) is refused."""
     help: str = ""
 
     @property
@@ -238,12 +238,12 @@ class Kind(ManifestKind):
     is_used: Callable[[], Q] | None = None
     """The same as a condition of a query for the rows of the kind; None: nothing ever uses one."""
     core: Callable[[Any, Mapping[str, Any]], Any] | None = None
-    """The rules' value of a row, from the row and the fields that they know."""
+    """The rules' value of a row, from the row and the fields that the rules have."""
     dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Version -> the fields that later ones do not have: taken with a warning."""
     prefetch: tuple[str, ...] = ()
     mirrored: bool = True
-    """Whether a cluster has such objects: where it alone changes them, ours are not edited."""
+    """Whether a cluster has such objects: in clusters that kueueweb does not schedule, our rows are not edited."""
 
     @cached_property
     def stored(self) -> tuple[Field, ...]:
@@ -319,7 +319,7 @@ class Kind(ManifestKind):
         return manifest
 
     def spec_of(self, row: Any) -> KindSpec:
-        """The spec of a row, equal to that of the manifest which would make it so."""
+        """The spec of a row, equal to that of the manifest from which the row would be created."""
         meta = ObjectMeta(row.name, row.namespace if self.namespaced else "", row.labels, row.annotations)
         return KindSpec(meta, {found.name: found.type.of_row(row, found.name) for found in self.stored})
 

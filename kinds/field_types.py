@@ -204,7 +204,7 @@ class TextMap(FieldType):
 
 @dataclass(frozen=True)
 class Quantities(FieldType):
-    """Resources with quantities, kept as they are written."""
+    """Resources with quantities, stored as written."""
 
     @property
     def default(self) -> dict[str, str]:

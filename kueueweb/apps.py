@@ -1,4 +1,4 @@
-"""The project's own app: it holds the demo command and makes its Celery app the current one."""
+"""The project's own app: it contains the demo command, and makes its Celery app the current one."""
 
 from typing import Final
 

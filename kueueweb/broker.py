@@ -1,4 +1,4 @@
-"""Celery's way to Redis, where nothing that waits in Redis has to arrive: a tick a second makes up for it."""
+"""Celery's way to Redis, where nothing that waits in Redis has to arrive: a tick a second compensates for it."""
 
 from typing import Any, Final, Self
 
@@ -10,8 +10,9 @@ MAX_PAUSE_SECONDS: Final = 4.0
 """The longest pause between two tries to connect. kombu's grow to half a minute, in which no tick is heard."""
 
 POLL_SECONDS: Final = 4
-"""The longest wait for a message in one question to Redis. It answers at once when a message comes; kombu asks each
-second. Shorter than a socket's timeout, or a worker at rest would give up a Redis that is well."""
+"""The longest wait for a message in one question to Redis. It returns at once when a message arrives; kombu polls each
+second. Shorter than a socket's timeout, or a worker at rest would give up a Redis that is well.
+"""
 
 
 class Channel(redis.Channel):

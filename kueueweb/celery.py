@@ -76,7 +76,7 @@ def wait_for_tables(**_: Any) -> None:
 @worker_ready.connect
 @beat_init.connect
 def collect_seldom(**_: Any) -> None:
-    """Modules and settings are loaded by now, and stay."""
+    """Modules and settings are loaded at this point, and stay in memory."""
     calm_the_collector()
 
 
@@ -89,7 +89,7 @@ def keep_good_connections(sender: Any, **_: Any) -> None:
 
 
 class BeatScheduler(Scheduler):
-    """The table of the settings is the schedule: beat needs no file to remember it. It also sends the chores."""
+    """The table of the settings is the schedule: beat needs no file for it. It also sends the chores."""
 
     _beat_at = float("-inf")
 

@@ -184,8 +184,8 @@ def check_oidc(
 def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
     """Django's database settings from a libpq URL, `postgresql://user:password@host:port/name?option=value`.
 
-    A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value,
-    a database that says so on first use: commands that need none (simulate, place) run without it.
+    A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value, a
+    database that fails with this message on first use: commands that need none (simulate, place) run without it.
     """
     url = text(name)
     if not url:

@@ -38,7 +38,7 @@ def json_formatter() -> logging.Formatter:
 class OutageInOneLine(logging.Filter):
     """Removes the traceback from records of errors that mean an unreachable server, and shortens the error to one line.
 
-    The same logger says so once in a while only: beat tries to send something each second.
+    Repetitions of the same logger are limited: beat tries to send something each second.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

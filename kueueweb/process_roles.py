@@ -27,7 +27,7 @@ ROLES: Final = (Role.SCHEDULER, Role.PUSH, Role.BEAT, Role.WATCHER)
 """Roles that one process can have together. The web and the studio have their own processes, which fork or serve."""
 _PUSH_THREADS: Final = 4
 _STOP_SECONDS: Final = 10.0
-"""How long a thread that was told to stop may take."""
+"""The seconds that a thread has to stop."""
 _END_SECONDS: Final = 30.0
 """How long the process may take to end after one of its roles has failed."""
 
@@ -38,10 +38,10 @@ Work = Callable[[threading.Event], None]
 
 
 class RoleThreads:
-    """The threads of a process's roles. If one ends before `stop`, `failed` names it, and the process is told to end,
-    and made to if it does not.
+    """The threads of a process's roles. If one ends before `stop`, `failed` names it, and the process is asked to end,
+    and killed if it does not.
 
-    * tell: tells the process to end; end: ends it at once.
+    * tell: asks the process to end; end: ends it at once.
     """
 
     def __init__(self, work: Mapping[Role, Work], tell: Callable[[], None], end: Callable[[], None]) -> None:

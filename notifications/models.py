@@ -25,7 +25,7 @@ TIMED_EVENTS = frozenset({Event.WORKLOAD_WAITS, Event.QUEUE_STARVED, Event.SCHED
 
 
 class Channel(StrEnum):
-    """How a user is told, beside the page, which shows everything."""
+    """How a user is notified in addition to the page, which shows everything."""
 
     WEBHOOK = "webhook"
     MAIL = "mail"
@@ -35,7 +35,7 @@ CHANNELS = tuple(channel.value for channel in Channel)
 
 
 class NotificationRule(models.Model):
-    """One thing that a user wants to be told about in a cluster."""
+    """An event in a cluster of which a user wants to be notified."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")

@@ -21,7 +21,7 @@ class Lease(models.Model):
 
 
 class Change(models.Model):
-    """A changed row, to be read as it is now. Triggers write it; the batch that has seen it deletes it."""
+    """A changed row, whose present state the engine reads. Triggers write it; the batch that has seen it deletes it."""
 
     cluster_id = models.BigIntegerField()
     kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")

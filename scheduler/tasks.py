@@ -89,7 +89,7 @@ def tick() -> None:
 
 
 class _Turns:
-    """The runs of a thread. It says itself that it is alive: the worker's loop turns even if a run hangs."""
+    """The runs of a thread. It sends its own heartbeat: the worker's loop turns even if a run hangs."""
 
     def __init__(self) -> None:
         self._beat_at = float("-inf")
@@ -159,7 +159,7 @@ def _named(name: str | None) -> list[Cluster]:
 
 
 class _Clusters:
-    """The rows of all clusters, read again when one has changed: a tick asks for them each second."""
+    """The rows of all clusters, read again when one has changed: a tick requests them each second."""
 
     def __init__(self) -> None:
         self._versions: dict[int, str] = {}
@@ -202,7 +202,7 @@ runs_while(
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer.
 
-    One worker at a time in each cluster, and two in all: URLs that do not answer keep neither all threads of the push
+    One worker at a time in each cluster, and two in total: URLs that do not answer keep neither all threads of the push
     worker waiting nor, as a cluster's turn is short, another cluster.
     """
     with try_one_of(LockedWork.WEBHOOK_CHECKS, _CHECKING_AT_ONCE) as mine:
@@ -228,7 +228,7 @@ runs_while(
 
 @shared_task(name="scheduler.tasks.apply_retention")
 def apply_retention() -> None:
-    """Delete workloads that were kept long enough."""
+    """Delete workloads whose retention has ended."""
     for found in _scheduled():
         delete_expired_workloads(found, timezone.now())
 

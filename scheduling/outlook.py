@@ -112,7 +112,7 @@ def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: Tru
 
 
 def present_state(world: World) -> tuple[dict[Place, Load], dict[str, str]]:
-    """Return the loads of all quotas, and the ClusterQueues that admit nothing with the reason, as they are now."""
+    """Return the present loads of all quotas, and the ClusterQueues that admit no workloads, with the reason."""
     inactive = {
         name: status.message or str(status.reason)
         for name in world.cluster_queue_names()

@@ -7,8 +7,8 @@ matter.
 
 A scheduler decides on the changes that it has heard so far, and its decision is written a moment later. If our decision
 differs, the comparison is repeated without the latest changes, leaving out one more each time; and, as a scheduler
-knows its own decisions before they are written, without those changes alone that it did not decide. How long a moment
-is follows from how long its latest decisions took.
+knows its own decisions before they are written, without only those changes that it did not decide. How long a moment is
+follows from how long its latest decisions took.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Verdict(StrEnum):
     OTHER_FLAVORS = "OtherFlavors"
     """Both give it quota, in other flavors or for another number of pods."""
     ONLY_THEIRS = "OnlyTheirs"
-    """The other scheduler gave it quota, or preempted it; ours would not have."""
+    """The other scheduler gave it quota, or preempted it; ours would not have preempted."""
     ONLY_OURS = "OnlyOurs"
     """Ours would have given it quota, or preempted it; the other scheduler did not."""
 
@@ -109,7 +109,7 @@ _Choices = dict[str, Choice]
 
 
 class Shadow:
-    """Decides beside another scheduler. Initially `world` equals the other scheduler's state.
+    """Decides in parallel to another scheduler. Initially `world` equals the other scheduler's state.
 
     * go_on: called between cycles; a comparison that it cuts short has no result, and counts as `unfinished`.
     """
@@ -160,8 +160,9 @@ class Shadow:
         return found
 
     def _note_preemptor_of(self, message: str) -> None:
-        """Let the workload for which another one was preempted come first in its queue, as Kueue does until it gets
-        quota. Kueue writes its uid into the victim's conditions only."""
+        """Put the workload for which another one was preempted first in its queue, as Kueue does until it gets quota.
+        Kueue writes its uid into the victim's conditions only.
+        """
         named = _PREEMPTOR.search(message)
         preemptor = self._world.workload_by_uid(named[1]) if named else None
         if preemptor is not None:
@@ -187,8 +188,9 @@ class Shadow:
         self._settle(now)
 
     def _note_evaluation(self, key: str, workload: Workload | None, now: float) -> None:
-        """Record that the other scheduler wrote why a workload waits. One that waits for preempted workloads to stop
-        comes first in its queue, although they may have been preempted for another workload."""
+        """Record that the other scheduler wrote why a workload waits. A workload that waits for preempted workloads to
+        stop comes first in its queue, although they may have been preempted for another one.
+        """
         reason = _refusal(workload)
         if not reason:
             self._evaluated.pop(key, None)
@@ -298,7 +300,7 @@ class Shadow:
         self._world.undo(point)
 
     def _note_choices(self, result: CycleResult, found: _Choices) -> None:
-        """Preempted workloads do not stop meanwhile: the next comparison is about the workload that gets their quota."""
+        """Preempted workloads do not stop meanwhile: the next comparison is about the workload that gets the quota."""
         for said in result.outcomes:
             if found.get(said.workload, _WAITING).act is Act.WAIT:
                 found[said.workload] = Choice(Act.WAIT, said.cluster_queue, (), str(said.reason), said.message)
@@ -336,8 +338,8 @@ class Shadow:
         return found
 
     def _left_by_them(self, workload: Workload) -> Choice:
-        """Return the comparison for a cycle in which the other scheduler made no decision: in its words, as the World
-        has ours.
+        """Return the comparison for a cycle in which the other scheduler made no decision: with its reasons, as the
+        World has ours.
         """
         if workload.holds_quota:
             return _left(workload)
@@ -356,8 +358,9 @@ class Shadow:
         return found
 
     def _explained(self, key: str, choices: Mapping[str, Choice]) -> Choice:
-        """Our choice with its reason, where it is to wait: the words of an earlier cycle, and the workloads that would
-        get quota before it."""
+        """Our choice with its reason, if the workload waits: the words of an earlier cycle, and the workloads that
+        would get quota before it.
+        """
         ours = choices.get(key)
         workload = self._world.workload(key)
         if ours is None:

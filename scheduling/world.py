@@ -154,7 +154,7 @@ class World:
         return fragmentation(self._state)
 
     def device_report(self) -> FragmentationReport:
-        """Return the figures of all devices: how many are unused, and how much of the idle part is fragmented."""
+        """Return the figures of all devices: the number of unused devices, and the fragmented idle part."""
         return cluster_report(self._state.fleet)
 
     def used_device_count(self) -> int:
@@ -746,7 +746,7 @@ class World:
             self.undo(point)
 
     def _queue_of_parent(self, key: str) -> ClusterQueue | None:
-        """The ClusterQueue of a workload that is to wait as its variants and has none yet."""
+        """The ClusterQueue of a workload that should wait as variants and does not have them yet."""
         info = self._state.workloads[key]
         local_queue = self._state.local_queues.get(info.queue_key)
         found = self._state.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None

@@ -2,8 +2,8 @@
 scripts/containers.py FOLDER
 
 Docker does it where its daemon answers, else podman, as root. Where no registry can be reached, images of the same
-names are made of Debian's packages with mmdebstrap (Python 3.11, PostgreSQL 15 and Redis 7 in the places of the
-pinned ones); they stay in FOLDER. What the machine lacks is said, with the packages that have it.
+names are made of Debian's packages with mmdebstrap (Python 3.11, PostgreSQL 15 and Redis 7 in the places of the pinned
+ones); they stay in FOLDER. An error names the missing programs and the packages that contain them.
 """
 
 import hashlib
@@ -159,7 +159,7 @@ def succeeds(*command: str) -> bool:
 
 
 def run(*command: str) -> None:
-    """Ends with the command's own words where it fails."""
+    """Exits with the command's own message if it fails."""
     done = subprocess.run(command, check=False, text=True, capture_output=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")

@@ -24,7 +24,7 @@ KUBERNETES = "1.36.3"
 
 
 class Source(NamedTuple):
-    """A Go module, and the programs of it that we want: name -> package; and the files to keep of it."""
+    """A Go module and its needed programs: name -> package; and the files to keep of it."""
 
     module: str
     version: str
@@ -43,7 +43,7 @@ SOURCES = (
 )
 
 INFORMER = Path(__file__).resolve().parent.parent / "tests" / "kubernetes" / "informer"
-"""A program of ours, for a test of Kubernetes' wire format."""
+"""A program of this repository, for a test of Kubernetes' wire format."""
 
 OPERATORS = (
     Source(
@@ -118,7 +118,7 @@ def keep(folder: Path, source: Source, target: Path) -> None:
 
 
 def unpack(source: Source, folder: Path) -> Path:
-    """A copy of the module that can be built by itself: its own parts come as modules of the same release."""
+    """A copy of the module that can be built by itself: its parts are modules of the same release."""
     downloaded = run("go", "mod", "download", "-json", f"{source.module}@{source.version}", directory=Path.cwd())
     shutil.copytree(json.loads(downloaded)["Dir"], folder)
     for path in (folder, *folder.rglob("*")):

@@ -20,7 +20,7 @@ _OWN = re.compile(r"newName: [^,}]+, digest: \"?[^\",}]*\"?")
 
 
 def digest_of(image: str) -> str:
-    """The digest of the image's index, which is one for all platforms, as the registry says it."""
+    """The digest of the image's index, which covers all platforms, from the registry."""
     if shutil.which("skopeo"):
         command = ["skopeo", "inspect", "--no-tags", "--format", "{{.Digest}}", f"docker://{image}"]
     else:

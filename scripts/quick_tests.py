@@ -1,8 +1,8 @@
 """Lists the test files of the modules that differ from a commit, as `make test-quick` runs them.
 
 First the changed tests, then the tests of a changed module's own name, then those that import it, then those of its
-room. Not all that could break: at most `MAX_FILES`, so that the answer comes in a minute and a half. What is left out
-is said on stderr.
+room. Not all that could break: at most `MAX_FILES`, so that a run takes a minute and a half. Omitted files are named on
+stderr.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Faults on purpose: watch events that come late, twice or never."""
+"""Faults on purpose: watch events that arrive late, twice or never."""
 
 from __future__ import annotations
 

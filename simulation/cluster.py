@@ -157,7 +157,7 @@ class SimulatedCluster:
                 self.add(crd_of(resource))
 
     def settle(self) -> float | None:
-        """Acts on everything that is due by now; returns when time alone makes something due next."""
+        """Acts on everything that is due by now; returns the next time at which something is due."""
         now = self.clock.now()
         while True:
             while self._work:
@@ -285,7 +285,7 @@ class SimulatedCluster:
 
 
 def with_node_defaults(manifest: JsonObject, now: float) -> JsonObject:
-    """A node as a kubelet registers it: ready unless it says otherwise, and allocatable what its capacity is."""
+    """A node as a kubelet registers it: ready by default, and with its capacity as allocatable resources."""
     status = dict(manifest.get("status") or {})
     status.setdefault("capacity", {"cpu": "64", "memory": "256Gi", "pods": "110"})
     status.setdefault("allocatable", dict(status["capacity"]))

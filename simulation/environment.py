@@ -23,7 +23,7 @@ BURST_NODES: Mapping[str, Any] = {
     "labels": {"pool": "burst"},
     "allocatable": {"cpu": "32", "memory": "128Gi", "pods": "110"},
 }
-"""The nodes that the autoscaler makes by default."""
+"""The nodes that the autoscaler creates by default."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Controller(Protocol):
     """Brings one object a step closer to what it asks for, from what is stored alone (level-triggered)."""
 
     def reconcile(self, namespace: str, name: str) -> float | None:
-        """Acts on the object as it is now; returns when to look again, in seconds since the epoch, if time decides."""
+        """Acts on the present object; returns when to look again, in seconds since the epoch, if time decides."""
         ...
 
 
@@ -81,7 +81,7 @@ class Environment:
         return draw(self.registry.seed, *parts)
 
     def create(self, plural: str, item: JsonObject, manager: str) -> JsonObject | None:
-        """Creates an object for a controller; None where it exists already or its namespace is going away.
+        """Creates an object for a controller; None if it exists already or its namespace is going away.
 
         Raises RefusedByWebhook; it is tried again then.
         """

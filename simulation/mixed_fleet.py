@@ -30,7 +30,7 @@ _MIG_A100 = [
 
 @dataclass(frozen=True, slots=True)
 class VendorNode:
-    """One node: the annotations, the extended resources and the labels that tell of its devices."""
+    """One node: the annotations, the extended resources and the labels that describe its devices."""
 
     name: str
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class VendorNode:
 
 
 def mixed_fleet() -> list[JsonObject]:
-    """One node per vendor, beside those of the examples' fleet."""
+    """One node per vendor, in addition to those of the examples' fleet."""
     return [node.manifest() for node in _nodes()]
 
 

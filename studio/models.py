@@ -12,7 +12,7 @@ from accounts.models import Cluster
 
 
 class QuestionKind(StrEnum):
-    """The kind of a question, which says what its inputs are."""
+    """The kind of a question, which determines its inputs."""
 
     REMEDIES = "remedies"
     """Changes that would start a waiting workload. Inputs: `namespace` and `name`."""
@@ -33,7 +33,7 @@ class QuestionState(StrEnum):
 
 OPEN_STATES = (QuestionState.PENDING.value, QuestionState.RUNNING.value)
 ASKED_KINDS = [QuestionKind.REMEDIES.value, QuestionKind.WHAT_IF.value]
-"""The kinds that users ask by themselves."""
+"""The kinds of questions that users may ask directly."""
 QUESTION_STATES = [state.value for state in QuestionState]
 
 

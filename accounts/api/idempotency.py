@@ -1,4 +1,4 @@
-"""The header Idempotency-Key: a request that is sent again, say after a time-out, gets the first answer.
+"""The header Idempotency-Key: a request that is sent again, for example after a time-out, gets the first answer.
 
 The key, the stored objects and the answer are written in one transaction. A request that fails leaves no key. Of two
 simultaneous requests the second waits for the first and gets its answer. A key belongs to its user and is kept for a

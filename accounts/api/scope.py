@@ -33,7 +33,7 @@ class ClusterView(GenericAPIView[Any]):
     """The cluster of a request without `?cluster=`."""
     keyset: tuple[str, ...] = ("id",)
     writes_what_is_mirrored: ClassVar[bool] = True
-    """Whether a write of this view is refused where our rows only repeat what the cluster says."""
+    """Whether writes of this view are refused in clusters whose objects our rows only mirror."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back."""

@@ -86,12 +86,12 @@ def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
 
 
 def created(token: dict[str, Any], address: str) -> Response:
-    """The answer with a new token: Location is where it is revoked, below its owner's list."""
+    """The answer with a new token: Location is the address at which it is revoked, below its owner's list."""
     return Response(token, status.HTTP_201_CREATED, headers={"Location": f"{address}{token['id']}/"})
 
 
 def require_whole(request: Request) -> None:
-    """Raises NotPermitted for a token that may not do all that its user may: it makes and revokes no others."""
+    """Raises NotPermitted for a token that may not do all that its user may: it cannot create or revoke others."""
     if not scope_of(request.user).is_whole:
         raise NotPermitted("This token is limited. To create or revoke tokens, log in or use a token without limits.")
 

@@ -7,7 +7,9 @@ from rest_framework.response import Response
 
 
 class WholeList(BasePagination):
-    """For a view whose list other parameters bound. It says so: `limit`, which it could not honour, is refused."""
+    """For a view whose list other parameters bound. The answer has the fields of a page: `limit`, which it could not
+    honour, is refused.
+    """
 
     def get_paginated_response(self, data: Any) -> Response:
         """The only page."""

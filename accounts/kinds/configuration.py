@@ -46,7 +46,7 @@ class _Version(StrEnum):
 def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     """The Configuration in its v1beta2 form, with apiVersion and kind: blocks that v1beta1 switches off are left out.
 
-    Each field acts, or is refused by its name; the sizes of Kueue's own Deployment are taken as they are.
+    Each field acts, or is refused by its name; settings of Kueue's own Deployment are accepted without effect.
     """
     read_metadata(top, namespaced=False, nameless=True)
     old = version == _Version.V1BETA1

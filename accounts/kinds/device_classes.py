@@ -25,8 +25,9 @@ class _Known:
 
 
 def read_device_class_mappings(block: FieldReader, *, counts: bool) -> None:
-    """Check the mappings by Kueue's rules. They are kept as they were written. `counts`: the feature gate by which
-    counters are counted is on."""
+    """Check the mappings by Kueue's rules. They are stored as written. `counts`: the feature gate by which counters are
+    counted is on.
+    """
     known = _Known()
     for item in block.items("deviceClassMappings", max_items=_MAX_MAPPINGS):
         name = item.text("name", required=True, max_length=_MAX_NAME, syntax=qualified_name)

@@ -9,7 +9,7 @@ BALANCED_PLACEMENT: Final = "TASBalancedPlacement"
 
 DISABLE_WAIT_FOR_PODS_READY: Final = "DisableWaitForPodsReady"
 STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
-"""Ours: a workload lives as under Kueue also where ours is better for its user (docs/scheduling.md)."""
+"""Ours: a workload's life cycle is Kueue's even where kueueweb's is better for its user (docs/scheduling.md)."""
 
 CLAIMS_INTEGRATED: Final = "KueueDRAIntegration"
 CLAIMS_REJECTED: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
@@ -48,7 +48,7 @@ class Standing(Enum):
     ALWAYS_OFF = "always off"
     """The behaviour behind the gate does not exist here."""
     INTERNAL = "internal"
-    """Either way: it says how Kueue's own program works inside, or permits a field that says for itself what acts."""
+    """Either way: it concerns the inside of Kueue's own program, or permits a field that takes effect by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ DEPENDENCIES: Final[Mapping[str, str]] = {
     "FlavorFungibilityPreserveScanProgress": FLAVOR_FUNGIBILITY,
     "KueueDRAIntegrationExtendedResource": CLAIMS_INTEGRATED,
 }
-"""The gates that are on only together with another one that may be switched off here."""
+"""Gates that need another gate, which may be off."""
 
 
 def is_on(configuration: Mapping[str, Any], gate: str) -> bool:

@@ -41,7 +41,7 @@ def visibility_listener(configuration: Mapping[str, Any]) -> Listener:
 def request_rate(configuration: Mapping[str, Any], per_second: float, burst: float) -> tuple[float, float]:
     """How many requests a process may send to the cluster in a second, and at once; a negative rate: any number.
 
-    `per_second`, `burst`: where the Configuration does not say.
+    `per_second`, `burst`: if the Configuration does not set it.
     """
     block = configuration.get("clientConnection") or {}
     said = block.get("qps")
@@ -82,8 +82,8 @@ _ALWAYS_OFFERED: Final = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "T
 def read_process_settings(top: FieldReader, *, old: bool) -> None:
     """Note what is wrong with the fields about Kueue's program.
 
-    The sizes of its Deployment (`health`, `leaderElection`, `controller`, `metrics.bindAddress`) are taken as they
-    are: the replicas, probes and ports of our processes are those of our own manifests.
+    The sizes of its Deployment (`health`, `leaderElection`, `controller`, `metrics.bindAddress`) are accepted without
+    effect: the replicas, probes and ports of our processes are those of our own manifests.
     """
     top.text("namespace", syntax=dns_label)
     _read_listeners(top)

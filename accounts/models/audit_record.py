@@ -37,7 +37,7 @@ class AuditRecord(models.Model):
     What one statement creates by the thousand, workloads and jobs, is one entry for each namespace. It has no `name`;
     `after` has the `count`, the `names`, and the fields that all share.
 
-    The columns about the user have defaults in the database: what the request told it (`accounts.services.actor`),
+    The columns about the user have defaults in the database: the user of the request (`accounts.services.actor`),
     otherwise the process.
     """
 

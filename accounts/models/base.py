@@ -42,7 +42,7 @@ class ClusterObject(NamedObject):
     """An object of one cluster, identified by its name.
 
     References to other objects are names, never foreign keys. As in Kueue they may name a missing object; the Active
-    condition of the referring object then says so.
+    condition of the referring object then reports it.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")

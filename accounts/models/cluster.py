@@ -12,7 +12,7 @@ class ClusterMode(StrEnum):
     """The mode of a cluster: whether we observe it, shadow it or schedule it."""
 
     OBSERVE = "observe"
-    """Another Kueue decides. What the cluster says is shown; nothing is written to it."""
+    """Another Kueue decides. The cluster's objects are shown; nothing is written to it."""
     SHADOW = "shadow"
     """Like `observe`; besides, our scheduler decides the same workloads, and the differences are shown."""
     SCHEDULE = "schedule"
@@ -29,7 +29,7 @@ class DeviceBinding(StrEnum):
 
 
 MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
-"""Our rows repeat what the cluster says, and only the watcher writes them."""
+"""Our rows mirror the cluster's objects, and only the watcher writes them."""
 
 
 class Cluster(models.Model):

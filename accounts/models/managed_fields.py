@@ -7,7 +7,7 @@ class ManagedFields(models.Model):
     """The fields of one object that one manager applied last: Kubernetes' `metadata.managedFields`.
 
     The row of `kubectl apply` has the text of its last-applied annotation instead. The object is another table's: the
-    row is deleted with it, or by housekeeping where the object went by another road.
+    row is deleted with it, or by housekeeping if the object was deleted in another way.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")

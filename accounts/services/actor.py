@@ -73,7 +73,7 @@ def tell_actor() -> None:
 
 
 def renew_actor(**_: Any) -> None:
-    """Receiver of `connection_created`: tell the actor to a connection that replaces a broken one within a request."""
+    """Receiver of `connection_created`: set the actor on a connection that replaces a broken one within a request."""
     if _told.get():
         tell_actor()
 

@@ -194,8 +194,9 @@ def _check_version(cluster: Cluster, kind: str, key: str, read: ObjectMeta, cont
 def apply_configuration(
     cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "", read: ObjectMeta = _UNREAD
 ) -> Action:
-    """Replace Kueue's Configuration of the cluster. Raises `Conflict` where its resourceVersion is no longer the one
-    that the writer has `read` (`0`: there was none)."""
+    """Replace Kueue's Configuration of the cluster. Raises `Conflict` if its resourceVersion is no longer the one that
+    the writer has `read` (`0`: there was none).
+    """
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     if row.configuration != configuration:
         _check_version(cluster, "Configuration", CONFIGURATION_NAME, read, row.configuration or None)
@@ -230,7 +231,7 @@ def apply_device_plugin(
 ) -> Action:
     """Replace one ConfigMap (`namespace/name`) of the device plugin; the settings of all of them together count.
 
-    Raises `Conflict` where its resourceVersion is no longer the one that the writer has `read`.
+    Raises `Conflict` if its resourceVersion is no longer the one that the writer has `read`.
     """
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})

@@ -20,7 +20,7 @@ LIFETIME_SECONDS: Final = 600
 INTERVAL_SECONDS: Final = 3
 SLOWER_SECONDS: Final = 5
 _LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"
-"""No vowels, so that no words come out, and nothing that looks like a digit (RFC 8628, section 6.1)."""
+"""No vowels, so that codes contain no words, and no letter that looks like a digit (RFC 8628, section 6.1)."""
 _HALF: Final = 4
 
 

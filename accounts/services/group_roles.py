@@ -16,7 +16,7 @@ _FORM: Final = "GROUP=ROLE, GROUP=ROLE:NAMESPACE or GROUP=queue-admin:COHORT"
 
 @dataclass(frozen=True, slots=True)
 class GroupRole:
-    """A role of a group in every cluster, in one namespace or in all, or below a cohort."""
+    """A role of a group in every cluster: in one namespace or in all, or below a cohort."""
 
     group: str
     role: Role

@@ -53,7 +53,7 @@ def keep_applied(
 
 
 def keep_last_applied(managed: ManagedObject, api_version: str, text: str) -> None:
-    """Keep kubectl's annotation, or forget it where it is empty."""
+    """Store kubectl's annotation, or delete it if it is empty."""
     if text:
         _keep(managed, ANNOTATION, {"api_version": api_version, "last_applied": text})
     else:
@@ -61,7 +61,7 @@ def keep_last_applied(managed: ManagedObject, api_version: str, text: str) -> No
 
 
 def forget_managers(*uids: UUID) -> None:
-    """Forget the managers of objects that are gone."""
+    """Delete the managers of deleted objects."""
     ManagedFields.objects.filter(uid__in=uids).delete()
 
 

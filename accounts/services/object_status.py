@@ -10,7 +10,7 @@ from accounts.models import Cluster
 Status = dict[str, Any]
 
 STATUS_READERS: Final[dict[str, Callable[[Cluster, Sequence[Any]], list[Status]]]] = {}
-"""Kind -> the statuses of rows of it, in their order. The engine, which knows them, adds itself at the start."""
+"""Kind -> the statuses of rows of it, in their order. The engine, which computes them, registers itself at start."""
 
 
 def timestamp(at: Any) -> str:

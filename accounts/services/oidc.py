@@ -19,7 +19,7 @@ from accounts.services.external_identities import Claims, LoginRefused, Refusal
 
 _TIMEOUT_SECONDS: Final = 5
 _LEEWAY_SECONDS: Final = 60
-"""How far the provider's clock may be from ours."""
+"""The accepted difference between the provider's clock and ours."""
 _SIGNATURES: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signed with the provider's private key: neither `none`, nor a key that is shared."""
 

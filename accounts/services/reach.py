@@ -71,7 +71,7 @@ class Reach:
     def rows(self, column: str = "", allowed: Mapping[int, Names] | None = None, *, cluster: str = "cluster") -> Q:
         """Rows of these clusters; with a column, those of them in which it is one of the names allowed there.
 
-        `cluster` is the column that says whose a row is, by the cluster's key, or by its name if it ends in `_name`.
+        `cluster` is the column of a row's cluster: its key, or its name if the column's name ends in `_name`.
         """
         together: dict[frozenset[str] | None, list[Any]] = {}
         for pk, (row, _) in self._parts.items():

@@ -32,7 +32,7 @@ class Call(Generic[T]):
     """Sent as JSON; text is sent as YAML."""
     headers: Mapping[str, str] = field(default_factory=dict)
     silent_seconds: float = 0
-    """How long the server may say nothing, beyond the client's own patience."""
+    """The silence of the server, in seconds, that is tolerated beyond the client's own time-out."""
     is_wire: bool = False
     """Whether it speaks Kubernetes' wire format, not REST."""
 
@@ -121,7 +121,7 @@ def read(noun: str, *names: str) -> Call[Object]:
 
 
 def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:
-    """One object and its ETag ("" where the server gives none)."""
+    """One object and its ETag ("" if the server gives none)."""
     return Call("GET", path(noun, *names), lambda response: (response.json(), response.headers.get("ETag", "")))
 
 
@@ -255,7 +255,7 @@ def token(username: str, password: str) -> Call[Object]:
 
 
 def device_login(wish: Mapping[str, Any]) -> Call[Object]:
-    """Ask to be logged in through a page, with a token {name, scope, namespaces, clusters, days}.
+    """Start a login through a web page, for a token {name, scope, namespaces, clusters, days}.
 
     The answer: {device_code, user_code, verification_uri_complete, expires_in, interval}.
     """

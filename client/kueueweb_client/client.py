@@ -22,7 +22,7 @@ _TOO_MANY: Final = 429
 _NOT_FOUND: Final = 404
 _MAX_PAUSE_SECONDS: Final = 60
 _SILENCE_SECONDS: Final = 45.0
-"""A stream of events that has been silent for this long is dead: the server says something every 15 seconds."""
+"""A stream of events that has been silent for this long is dead: the server sends a line at least every 15 seconds."""
 
 
 def _headers(token: str) -> dict[str, str]:
@@ -84,7 +84,7 @@ class Client:
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        """Send a call of `kueueweb_client.calls`. After a 429, it is repeated once, when the server allows it."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         try:
             response = self._http.request(**arguments)
@@ -285,7 +285,7 @@ class AsyncClient:
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        """Send a call of `kueueweb_client.calls`. After a 429, it is repeated once, when the server allows it."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         try:
             response = await self._http.request(**arguments)

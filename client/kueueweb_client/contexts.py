@@ -1,7 +1,7 @@
 """Contexts of the command line: servers and tokens, as in kubectl, in one file that only its owner can read.
 
-KUEUEWEB_CONFIG names another file. KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER and KUEUEWEB_NAMESPACE come before
-what it says.
+KUEUEWEB_CONFIG names another file. KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER and KUEUEWEB_NAMESPACE take
+precedence over it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def config_file() -> Path:
 
 
 def load() -> Contexts:
-    """The contexts of the file. Raises `ClientError` for a file that is not one of ours."""
+    """The contexts of the file. Raises `ClientError` for a file of another format."""
     import yaml
 
     file = config_file()

@@ -34,8 +34,8 @@ class ApiError(ClientError):
     """The server refused a request.
 
     `status` is the HTTP status, `reason` the server's stable word for the cause, `errors` the located mistakes
-    ({document, path, value, rule, remedy, reason}), `retry_after_seconds` the pause that a 429 asks for, `current` the
-    present state that a 412 or a 428 shows.
+    ({document, path, value, rule, remedy, reason}), `retry_after_seconds` the pause that a 429 demands, `current` the
+    present state in a 412 or a 428.
     """
 
     def __init__(

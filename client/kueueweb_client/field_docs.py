@@ -27,7 +27,7 @@ class Documented:
 
 
 def find_kind(document: Object, kind: str) -> Documented | None:
-    """Return the kind's schema in an OpenAPI document of a group and a version; None if the document has no such kind."""
+    """Return the kind's schema in an OpenAPI document of a group and a version; None if it has no such kind."""
     for schema in document["components"]["schemas"].values():
         for names in schema.get("x-kubernetes-group-version-kind", ()):
             if names["kind"] == kind:

@@ -1,4 +1,4 @@
-"""An MCP server over REST: assistants ask with the caller's token and rights, and plan changes that a person applies.
+"""An MCP server over REST: assistants read with the caller's token and rights, and plan changes that a person applies.
 
 Answers are those of the server, cut to a length; nothing is guessed. No tool writes: each request is read-only, a
 preview or a dry run, and `_Asked.send` refuses every other one before it leaves.
@@ -30,7 +30,7 @@ from kueueweb_client.types import Key
 
 T = TypeVar("T")
 _MAX_ROWS: Final = 100
-"""The most rows of an answer: an assistant asks more narrowly instead of reading everything."""
+"""The most rows of an answer: an assistant should narrow its request instead of reading everything."""
 _READS: Final = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -102,7 +102,7 @@ def server(context: ServerContext, cluster: str, *, over_http: bool) -> MCPServe
 
 
 def _bearer(headers: Mapping[str, str]) -> str:
-    """The token of a request. Raises `ToolError` without one: the server has none of its own to lend."""
+    """The token of a request. Raises `ToolError` without one: the server has no token of its own."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() not in ("bearer", "token") or not token.strip():
         raise ToolError("NotAuthenticated: send your kueueweb token as `Authorization: Bearer TOKEN`")
@@ -112,9 +112,10 @@ def _bearer(headers: Mapping[str, str]) -> str:
 def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
     @found.tool(annotations=_READS)
     async def explain_workload(namespace: str, name: str, ctx: Context) -> dict[str, Any]:
-        """Why a workload waits or where it runs: state, rule, remedy, lacking quota and devices, who is ahead, victims,
-        expected start (between p10_at and p90_at, probably p50_at), conditions and devices. `name` is the workload's,
-        or its job's."""
+        """Explain why a workload waits, or where it runs: state, rule, remedy, lacking quota and devices, who is ahead,
+        victims, expected start (between p10_at and p90_at, probably p50_at), conditions and devices. `name` is the
+        workload's, or its job's.
+        """
 
         def question(asked: _Asked) -> Any:
             workload = _workload(asked, namespace, name)
@@ -165,7 +166,7 @@ def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
 
 
 def _workload(asked: _Asked, namespace: str, name: str) -> dict[str, Any]:
-    """The workload of that name, or the one of the job of that name. Raises `ToolError` where there is none."""
+    """The workload of that name, or the one of the job of that name. Raises `ToolError` if there is none."""
     rows = asked.page("workloads", limit=_MAX_ROWS, namespace=namespace, search=name)["rows"]
     by_name = [row for row in rows if row["name"] == name]
     by_job = [row for row in rows if (row.get("owner") or {}).get("name") == name]
@@ -196,7 +197,7 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
 
     @found.tool(annotations=_READS)
     async def free_devices(ctx: Context) -> dict[str, Any]:
-        """Idle and fragmented devices in all, by flavor and node, and the largest request that still fits."""
+        """Idle and fragmented devices in total, by flavor and node, and the largest request that still fits."""
         return await ask(ctx, lambda asked: asked.read("fragmentation"))
 
     @found.tool(annotations=_READS)

@@ -1,4 +1,4 @@
-"""The kinds that can be listed: the words for them, where they are, and the columns of their tables."""
+"""The kinds that can be listed: their names, addresses, and table columns."""
 
 from __future__ import annotations
 

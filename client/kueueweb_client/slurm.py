@@ -1,7 +1,7 @@
 """Slurm's batch scripts: `#SBATCH` lines as a Job, and Slurm's words for states, times and node lists.
 
-The options, their short forms and the forms of their values are those of sbatch(1). An option that changes where,
-when or on how much a job runs and that a Job cannot say is refused by its name; one that only changes the words about
+The options, their short forms and the forms of their values are those of sbatch(1). An option that affects the place,
+time or resources of a job and that a Job cannot express is refused by its name; one that only changes the words about
 it is warned of by its name.
 """
 
@@ -108,7 +108,7 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Needs:
-    """Resources and limits that a job asks for, as its options are read."""
+    """The resources and limits of a job, as its options are read."""
 
     tasks: int = 1
     cpus_per_task: int = 1
@@ -303,7 +303,7 @@ def _time(needs: _Needs, text: str) -> None:
 
 
 def seconds_of(text: str) -> int:
-    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 means no limit."""
+    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0: no limit."""
     if text.upper() in ("UNLIMITED", "INFINITE", "0"):
         return 0
     days, dash, rest = text.rpartition("-")

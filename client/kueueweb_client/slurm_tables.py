@@ -77,12 +77,12 @@ def job_name(row: Row) -> str:
 
 
 def pods(row: Row) -> int:
-    """The pods of a workload: there is no number of nodes before it is placed."""
+    """The pods of a workload: there is not a number of nodes before it is placed."""
     return sum(int(pod_set["count"]) for pod_set in row["pod_sets"])
 
 
 def amount(row: Row, resource: str) -> str:
-    """The whole units of a resource that a workload asks for."""
+    """The requested units of a resource, as a whole number."""
     total = 0.0
     for pod_set in row["pod_sets"]:
         found = re.match(r"([\d.]+)(m?)", str(pod_set["requests"].get(resource, "0")))

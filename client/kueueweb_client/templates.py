@@ -281,7 +281,7 @@ def custom_columns(text: str) -> list[tuple[str, Path]]:
 
 
 def sort_key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Sorts the values that a path found: nothing first, then numbers, then texts with the numbers in them as numbers."""
+    """The sort key of the values that a path found: nothing first, then numbers, then texts, by the numbers in them."""
     if not values or values[0] is None:
         return (0,)
     value = values[0]

@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 WorkloadStatus = Literal["Pending", "QuotaReserved", "Admitted", "Evicted", "Finished"]
 Object = dict[str, Any]
-"""An object of a kind that has no type of its own here."""
+"""An object of a kind that has no type in this client."""
 
 
 class Workload(TypedDict):

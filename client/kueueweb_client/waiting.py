@@ -33,7 +33,7 @@ _log = logging.getLogger("kueueweb_client")
 
 
 class _Reconnects:
-    """When to ask again after an error: once there was an answer, for a while, and never in silence."""
+    """The time of the next request after an error: once there was an answer, for a while, and never in silence."""
 
     def __init__(self) -> None:
         self._last_answer: float | None = None
@@ -85,7 +85,7 @@ class Wait:
         return False
 
     def pause(self, error: ClientError) -> float | None:
-        """Seconds until the next try; None if the workload is gone and that was waited for. Raises else."""
+        """Seconds until the next try; None if the workload was deleted and the caller waited for that. Raises else."""
         if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._until == "deleted":
             self.found = None
             return None

@@ -264,7 +264,7 @@ class NamespacedManifestView(_ManifestsOutView):
 
 
 def _wants_json(request: Request) -> bool:
-    """Whether the answer is JSON: it is YAML for a client that asks for it, by `format` or by the Accept header."""
+    """Whether the answer is JSON: it is YAML for a client that requests it, by `format` or by the Accept header."""
     wanted = request.query_params.get("format", "")
     if wanted:
         if wanted not in _FORMATS:

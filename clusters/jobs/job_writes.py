@@ -18,8 +18,8 @@ _ATTEMPTS: Final = 4
 
 
 def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
-    """Write a pass's changes of a job's spec and annotations; return the job, or its present state if it changed
-    meanwhile, or None if it is gone.
+    """Write a pass's changes of a job's spec and annotations; return the job, or its present state if it has changed
+    meanwhile, or None if it was deleted.
 
     A job that must stop is suspended first, because the templates of a running job cannot change. Raises ClusterError.
     """

@@ -64,13 +64,13 @@ class Changes:
 
     * finished: why, and the message.
     * reclaimable: pods per pod set that will not be needed again.
-    * changed: the objects whose spec, or gates, the workloads are to have.
-    * held: workloads that release their quota while the job is on hold, and the reason; unheld: those of a job that no
-      longer is.
+    * changed: the objects whose spec or gates the workloads get.
+    * held: workloads that release their quota while the job is on hold, and the reason; unheld: workloads of a job that
+      no longer exists.
     * removed: workloads that the job does not need.
     * created: new workloads of the job; taken: prebuilt ones that are its own from now on; awaited: whether one that it
       needs is not there yet.
-    * job: the job as it is to be, where it is to start, to stop or to change.
+    * job: the desired job, if it starts, stops or changes.
     * waits: whether it may start once its pods of an earlier admission have stopped.
     * failure: why the pass ended early.
     """
@@ -282,7 +282,7 @@ def _written(job: JsonObject) -> tuple[Any, ...]:
 
 
 def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObject | None:
-    """The job suspended, with its own templates; None where it is so."""
+    """The job suspended, with its own templates; None if it is so."""
     stopped: JsonObject = copied(job)
     kind.suspend(stopped)
     kind.restore(stopped, infos_of_workload(workload) or ())
@@ -317,7 +317,7 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
     """The job with the queue and the class that its workloads have, unless its owner changed the labels since.
 
     A job whose queue label was removed stays in its queue, and the priority of a workload that was changed here stays.
-    An elastic job that was submitted here has the size that its row says. All but the labels is the job's own: a pass
+    The size of an elastic job that was submitted here is that of its row. All but the labels is the job's own: a pass
     reads it, and changes a copy.
     """
     metadata = {key: value for key, value in job["metadata"].items() if key not in _UNREAD}

@@ -37,7 +37,7 @@ class PodChanges:
     """The changes that passes make to plain pods.
 
     * patched: pods before and after the change.
-    * deleted: pods before the change and as they are when they are deleted.
+    * deleted: pods before the change, and their last state if they are deleted.
     * cannot_start: why the workload's admission can't be merged into a pod; empty if it can.
     * failure: why a pass ended early.
     """
@@ -87,8 +87,8 @@ class GroupChanges:
 
     * workload: its new state, None if the group has none; why: the reason for none.
     * surplus: the names of pods that the group has no place for; they are deleted.
-    * released: the names of pods that are gone or have no finalizer of Kueue: the group no longer needs them.
-    * acts: whether any pod is to change.
+    * released: the names of deleted pods and of pods without Kueue's finalizer: the group no longer needs them.
+    * acts: whether any pod changes.
     """
 
     workload: JsonObject | None

@@ -1,6 +1,7 @@
 """The meaning of an admission for pods (pure): their owners, their indexes, and their nodes.
 
-Kueue's contract (labels that say where a job was admitted) and HAMi's (annotations that name the slices) meet here.
+Combines Kueue's contract (labels that name the queue that admitted a job) and HAMi's (annotations that name the
+slices).
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class PodSetAdmission:
 
     * count: the admitted number of pods.
     * node_labels, tolerations: of its flavors, merged.
-    * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
+    * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty if the
       cluster's own scheduler does. hosts: their host names, where these are not the nodes' names.
     * with_devices: its pods get devices from us too, so no other scheduler may bind them.
     * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks;
@@ -118,7 +119,7 @@ class PodSetAdmission:
 
 
 def rank_offset(pod: Mapping[str, Any], pod_set: PodSetAdmission) -> int | None:
-    """The index that the first pod of the pod set states; None where the pod's annotation is no number."""
+    """The index that the first pod of the pod set states; None if the pod's annotation is not a number."""
     text = str((pod["metadata"].get("annotations") or {}).get(keys.POD_INDEX_OFFSET, "0"))
     own = int(text) if _OFFSET.fullmatch(text) else None
     return None if own is None else pod_set.rank_offset + own
@@ -142,7 +143,7 @@ class JobSource:
     """A job as submitted, the uid of its row, and whether another client made it in the cluster.
 
     * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
-    * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
+    * ended, leaving: of a pod of a group, whether it has ended, and whether it must be removed.
     * vendors: the vendors whose devices kueueweb may assign to its pods; its own pods are completed as HAMi's webhook
       would.
     * hami_binds: HAMi's webhook and scheduler handle its pods with devices, where we chose.
@@ -271,7 +272,8 @@ def tied_host(pod: JsonObject) -> str:
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether only we will bind the pod: it has our gate, or is ours and has Kueue's, and no others.
+    """Whether only we will bind the pod: it has only kueueweb's gate, or was created by kueueweb and has only Kueue's
+    gate.
 
     A sweep that was cut off leaves a pod without gates whose devices are chosen and which has no node yet.
     """

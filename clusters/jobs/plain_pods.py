@@ -22,7 +22,8 @@ from queues.manifests.kueue_keys import MANAGED
 
 KUEUE_FINALIZER: Final = MANAGED
 """Kueue's webhook puts it on pods, so that none ends unseen. A pod of a group keeps it until another pod replaces it or
-the group ends (Kueue); of a pod alone, our row remembers what became of it."""
+the group ends (Kueue); the result of a single pod is kept in its row.
+"""
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""Manifests of jobs -> what is stored of them, for every kind (pure).
+"""Converts manifests of jobs of every kind into the stored values (pure).
 
-What is wrong with a job is what its kind's webhook would refuse, and, where the API server reads the pods itself, what
-that would; its pod sets are those of the kind.
+A job is invalid if its kind's webhook would refuse it or, for pods that the API server reads itself, if the API server
+would; its pod sets are those of the kind.
 """
 
 from __future__ import annotations

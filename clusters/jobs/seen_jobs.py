@@ -1,6 +1,6 @@
 """Jobs that wait, as the watcher saw them last: with them, the push starts a job without reading it first.
 
-They are kept in Redis for a while. None of them has to be there, and each is sent back with its resourceVersion: a job
+They are kept in Redis for a while. Any of them may be missing, and each is written back with its resourceVersion: a job
 that has changed since is refused by the API server, and read then.
 """
 
@@ -22,13 +22,14 @@ _log = logging.getLogger(__name__)
 _KEPT_SECONDS: Final = 60
 """Longer than a job waits that starts at once. One that waits longer is read when it starts."""
 _MAX_AT_ONCE: Final = 500
-"""A list of very many waiting jobs is not kept: most of them will wait on."""
+"""Maximum number of waiting jobs in a cached list: most of them will wait on."""
 _MAX_BYTES: Final = 8 * 1024
-"""A larger job is not kept: tenants write jobs of up to a megabyte, as fast as they like, and Redis holds them all."""
+"""Maximum size of a cached job: tenants write jobs of up to a megabyte, as fast as they like, and Redis holds them all.
+"""
 
 
 def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
-    """Keep these jobs as they are in the cluster. Without Redis, the push reads them there."""
+    """Cache the present state of these jobs of the cluster. Without Redis, the push reads them there."""
     if not jobs or len(jobs) > _MAX_AT_ONCE:
         return
     try:
@@ -43,7 +44,7 @@ def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
 
 
 def seen_jobs(cluster: Cluster, uids: Iterable[str]) -> dict[str, JsonObject]:
-    """The jobs of these uids that are kept, by uid."""
+    """The cached jobs of these uids, by uid."""
     wanted = list(uids)
     if not wanted:
         return {}
@@ -60,8 +61,7 @@ def _key(cluster: Cluster, uid: str) -> str:
 
 
 def _text_of(job: JsonObject) -> bytes | None:
-    """The job without the record of its writers, which is half of it and which no rule reads; None if it is not
-    kept."""
+    """The job without the record of its writers, which is half of it and which no rule reads; None if not cached."""
     metadata = {key: value for key, value in job["metadata"].items() if key != "managedFields"}
     try:
         text = orjson.dumps({**job, "metadata": metadata})

@@ -1,7 +1,7 @@
 """Jobs that are submitted again over REST: runs the controller's pass over the new manifest and the job's workloads.
 
-The pass sees the job as it will be and its workloads as rows say. `queues`, which stores its changes, refuses those
-that would stop a job that runs.
+The pass gets the changed job, and its workloads from the rows. `queues`, which stores its changes, refuses those that
+would stop a job that runs.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class _ManagedSubmission(ManagedJob):
 
 
 class _ReferredObjects:
-    """The objects that a submitted job refers to. REST has judged its namespace and chosen its priority, and what the
-    flavors of its admission add does not matter to a job that waits."""
+    """The objects that a submitted job refers to. REST has checked its namespace and chosen its priority, and a waiting
+    job needs nothing from the flavors of its admission.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._stored = StoredObjects(cluster)

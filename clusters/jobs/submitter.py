@@ -25,7 +25,7 @@ _MAX_USERNAME: Final = 150
 
 
 def submitter_notes(cluster: str, job: JsonObject, username: str, now: float) -> dict[str, str]:
-    """The annotations that name this user; none where the name does not fit our rows."""
+    """The annotations that name this user; none if the name does not fit our rows."""
     if not username or len(username) > _MAX_USERNAME:
         return {}
     metadata, at = job["metadata"], str(int(now))

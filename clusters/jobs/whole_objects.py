@@ -64,7 +64,7 @@ def own_manifest(source: JobSource) -> JsonObject:
 
 
 def _without_owned(value: Any) -> Any:
-    """Without labels and annotations that no tenant may write, also where they are no metadata of a pod yet."""
+    """Removes the labels and annotations that tenants may not write, also from pod templates."""
     if isinstance(value, list):
         return [_without_owned(item) for item in value]
     if not isinstance(value, dict):
@@ -179,7 +179,7 @@ def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmissio
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> JsonObject | None:
-    """The merge patch from one object to another, for the object of that uid only; None where they are alike."""
+    """The merge patch from one object to another, for the object of that uid only; None if they are alike."""
     patch = {key: value for key, value in _changes(before, after).items() if key not in _NOT_OURS}
     if not patch:
         return None

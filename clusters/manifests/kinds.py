@@ -75,7 +75,7 @@ _CONFIGURATION: Final = ("config.kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io
 _WORKLOAD: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 
 SETTINGS: Final = ("Configuration", "ConfigMap")
-"""Configuration that is no row of its own but belongs to its cluster's."""
+"""Configuration that is not a row of its own but belongs to its cluster's."""
 
 KINDS: Final[Mapping[str, ManifestKind]] = {
     kind.name: kind

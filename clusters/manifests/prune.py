@@ -26,7 +26,7 @@ def prune_set(
     """Remove the set's objects that are not among `kept` (kind, key); the users of an object go before it.
 
     A workload with quota, and the job that owns one, stays with a warning unless `force` is given; a forced one is
-    cancelled, and deleted when its pods have stopped. An object that is still in use is deleted when it no longer is.
+    cancelled, and deleted when its pods have stopped. An object that is still in use is deleted once it is unused.
     """
     pruning = _Pruning(cluster, applied_set, kept, actor, force, now)
     return [

@@ -34,8 +34,9 @@ the others kueueweb uses only the ConfigMap of a device plugin."""
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object of the call, read; `meta` identifies it. `shared`: a translation needs it, and one that exists stays as
-    it is."""
+    """An object of the call, read; `meta` identifies it. `shared`: a translation needs it; an existing one is not
+    changed.
+    """
 
     kind: ManifestKind
     meta: ObjectMeta

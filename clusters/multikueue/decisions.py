@@ -147,7 +147,7 @@ def _run(verdict: Verdict, winner: str, local: Local, workers: Workers) -> Verdi
 
 
 def _miss(verdict: Verdict, workers: Workers, settings: Settings, now: datetime) -> Verdict:
-    """Decide for a running workload that no reachable worker knows."""
+    """Decide for a running workload that no reachable worker has."""
     cluster = verdict.dispatch.cluster
     if cluster in workers.copies:
         drifted = cluster in verdict.remove

@@ -88,7 +88,7 @@ def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
 
 
 def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
-    """The merge patch from one status to the other; None where they are alike."""
+    """The merge patch from one status to the other; None if they are alike."""
     before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
     if kind.stopping is Stopping.DELETE:
         wanted = _with_own_gate(here, wanted)

@@ -36,7 +36,7 @@ _UNKNOWN: Final = Finding(False, "", "")
 
 
 def is_wanted(manager: Cluster) -> bool:
-    """Whether any quotas are to be automated, so that the workers' queues are needed."""
+    """Whether any quotas are automated, so that the workers' queues are needed."""
     automated = MultiKueueConfig.objects.filter(cluster=manager, quota_management=QuotaManagement.AUTOMATED)
     return is_on(manager.configuration, MANAGER_QUOTA_AUTOMATION) and automated.exists()
 

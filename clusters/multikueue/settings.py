@@ -19,7 +19,7 @@ class Settings:
       workers.
     * lost_seconds: how long a worker that runs a workload may be unreachable.
     * incremental, step: nominate at most this many workers at a time.
-    * namespace: where the Secrets with kubeconfigs are.
+    * namespace: the namespace of the Secrets with kubeconfigs.
     * in_order: nominate workers in the order of the MultiKueueConfig, not of their names.
     """
 

@@ -49,7 +49,7 @@ class Copy:
 
     @property
     def job(self) -> tuple[str, str]:
-        """The kind and the name of its job; empty where it names none."""
+        """The kind and the name of its job; empty if it names none."""
         kind, _, name = self._annotation(JOB).partition("/")
         owners = self.obj["metadata"].get("ownerReferences") or ()
         return (kind, name) if name else next(((each["kind"], each["name"]) for each in owners), ("", ""))

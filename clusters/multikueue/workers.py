@@ -65,7 +65,7 @@ class Task:
 
 
 class Worker:
-    """A worker's API server, with the knowledge kept between passes."""
+    """A worker's API server, with the state that is kept between passes."""
 
     def __init__(self, name: str, signature: str, client: ClusterClient, origin: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""The condition Active of admission checks that kueueweb answers itself: those that ask an autoscaler for nodes.
+"""The condition Active of admission checks that kueueweb answers itself: checks that request nodes from an autoscaler.
 
 Other controllers report this condition for their own checks.
 """

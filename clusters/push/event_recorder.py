@@ -121,7 +121,7 @@ class EventRecorder:
             _log.warning("The event %r of %s %s can't be written: %s", reason, regarding.kind, regarding.name, refusal)
 
     def _count(self, regarding: Regarding, known: _Series, message: str, at: datetime) -> bool:
-        """False where the event has expired."""
+        """False if the event has expired."""
         patch = {"count": known.count + 1, "lastTimestamp": rfc3339(at), "message": message}
         try:
             self._client.patch(EVENTS, regarding.namespace or _HOME, known.name, patch)

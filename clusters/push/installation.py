@@ -61,7 +61,7 @@ def held_by(name: str, lease: JsonObject | None, seconds: int) -> JsonObject:
 
 
 class Installation:
-    """The lease of a cluster as this process knows it."""
+    """The lease of a cluster as this process has last seen it."""
 
     def __init__(self, name: str, steady: Callable[[], float] = time.monotonic) -> None:
         self._name = name

@@ -7,7 +7,7 @@ from clusters.client import NAMESPACES, ClusterClient, ClusterError
 
 
 def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
-    """Make the namespace with the labels and annotations of its row; False where the cluster has it already.
+    """Make the namespace with the labels and annotations of its row; False if the cluster has it already.
 
     From then on the row follows the cluster's object, whose labels decide which ClusterQueues take its workloads.
     Raises ClusterError.

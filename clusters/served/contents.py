@@ -27,7 +27,7 @@ _UNREADABLE: Final = "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An object of the cluster as read. `spec` is None where that fails, and `errors` say why."""
+    """An object of the cluster as read. `spec` is None if that fails, and `errors` say why."""
 
     key: str
     uid: str

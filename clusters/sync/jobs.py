@@ -125,7 +125,7 @@ class JobSync:
         _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, why)
 
     def _to_take(self, job: JsonObject) -> JsonObject | None:
-        """A job without a row as the webhook leaves it; None where it gets no workload."""
+        """A job without a row as the webhook leaves it; None if it gets no workload."""
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return None  # pods that are workloads of their own are handled separately
         if not self._kind.has_workload:

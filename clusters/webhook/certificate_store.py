@@ -60,7 +60,7 @@ class CertificateStore:
 
 
 def _read(secret: JsonObject) -> Certificates | None:
-    """None where the Secret is empty: it may have been made so that we need no right to create any."""
+    """None if the Secret is empty: it may have been made so that we need no right to create any."""
     data = secret.get("data") or {}
     if any(not data.get(key) for key in _FIELDS.values()):
         return None

@@ -15,7 +15,7 @@ from foundation.client_addresses import counted_address
 
 _HEAD_SECONDS: Final = 10.0
 _READER_SECONDS: Final = 30.0
-"""How long a client may leave our answer where it is before the connection is cut."""
+"""The seconds after which a connection is cut if its client does not read the answer."""
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _REFUSAL: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nconnection: close\r\nretry-after: 5\r\n"

@@ -96,7 +96,8 @@ def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
 def align_containers(
     entries: Sequence[tuple[AllocatedDevice, ...]], asking: Sequence[bool]
 ) -> tuple[tuple[AllocatedDevice, ...], ...]:
-    """Entries per container of the pod, init containers first; `asking` says which containers request the vendor.
+    """Entries per container of the pod, init containers first; `asking` marks the containers that request the vendor's
+    devices.
 
     If as many entries hold devices as containers request some, they belong to those containers in order, whatever
     their position (HAMi leaves out empty entries on most nodes); otherwise by position. Raises AnnotationError for

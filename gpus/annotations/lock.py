@@ -63,7 +63,7 @@ class NodeLock:
 
 
 def handshake_request(now: float, zone: tzinfo = UTC) -> str:
-    """The value that asks a device plugin whether it is alive; its time has no time zone."""
+    """The value that requests a sign of life from a device plugin; its time has no time zone."""
     return _REQUESTING + datetime.fromtimestamp(now, zone).strftime(_HANDSHAKE_TIME)
 
 

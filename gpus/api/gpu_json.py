@@ -1,4 +1,4 @@
-"""Rows of gpus -> our JSON; slices of tenants that the user may not see say only that they are occupied."""
+"""Rows of gpus -> our JSON; slices of tenants that the user may not see are only shown as occupied."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ def _units(device: Device, slices: Iterable[Mapping[str, Any]]) -> DeviceAmounts
 
 
 def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:
-    """The columns that a slice's JSON wants, as dicts."""
+    """The columns that a slice's JSON needs, as dicts."""
     return allocations.values(*_SLICE_FIELDS)
 
 

@@ -101,7 +101,7 @@ def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
 
 
 def _bound(clusters: Collection[int]) -> QuerySet[Any]:
-    """Return decisions beside the bound pods that they were made for."""
+    """Return decisions together with the bound pods for which they were made."""
     seen = DeviceAllocation.objects.filter(cluster_id__in=clusters, source=AllocationSource.DECIDED).annotate(
         seen_pod_set=F("workload__pods__pod_set"),
         seen_replica=F("workload__pods__replica"),

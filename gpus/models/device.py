@@ -1,4 +1,4 @@
-"""Devices: the devices of a node and how much of each is taken."""
+"""Devices: the devices of a node and the usage of each."""
 
 from django.db import models
 from django.db.models import Q

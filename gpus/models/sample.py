@@ -1,4 +1,4 @@
-"""Measured use of devices and containers, beside their allocations: samples, rolled up as they age."""
+"""Measured use of devices and containers, in addition to their allocations: samples, rolled up as they age."""
 
 from django.db import models
 

@@ -10,8 +10,8 @@ def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, drai
     """Cordon a node (no new pods are placed there) or drain it (our pods there are moved). Returns whether the node
     exists.
 
-    None leaves a value as it is. Draining cordons, and uncordoning ends draining. Pods of others stay; only the
-    cluster's own drain moves them.
+    None keeps a value. Draining cordons, and uncordoning ends draining. Pods of others stay; only the cluster's own
+    drain moves them.
     """
     rows = Node.objects.filter(cluster_id=cluster_id, name=name)
     with hardware_transaction(cluster_id):

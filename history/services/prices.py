@@ -29,7 +29,7 @@ def generation_of(prices: Mapping[str, Any]) -> int:
 def replace_prices(
     cluster: Cluster, currency: str, prices: Sequence[Mapping[str, Any]], precondition: Precondition | None
 ) -> None:
-    """Raises `PreconditionFailed` where the list is not the one that was read."""
+    """Raises `PreconditionFailed` if the list is not the one that was read."""
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         if precondition is not None:

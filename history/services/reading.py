@@ -35,7 +35,7 @@ _PEAKS: Final = frozenset({"pending_peak", "used_peak"})
 
 
 class TooFine(ValueError):
-    """A step that is finer than the samples that are kept of that age. `smallest`: the finest step, in seconds."""
+    """A step that is shorter than the interval of the samples of that age. `smallest`: the finest step, in seconds."""
 
     def __init__(self, smallest: int) -> None:
         super().__init__(f"values of that age are kept in steps of {smallest} s")
@@ -85,7 +85,7 @@ class Line:
 
 
 def window(since: datetime, until: datetime, step: int | None, now: datetime) -> Window:
-    """The grid; without a step the finest that is kept and gives at most some hundreds of points.
+    """The grid; without a step, the shortest stored one that yields at most some hundreds of points.
 
     Raises `TooFine` or `TooMany`.
     """

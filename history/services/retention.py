@@ -1,4 +1,4 @@
-"""How long history is kept, and how it is rolled up."""
+"""Keeps history for a limited time, and rolls it up."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -44,7 +44,7 @@ def roll_up_history(now: datetime) -> None:
 
 
 def prune_history(now: datetime) -> None:
-    """Drop records of use beyond the retention, and subjects of which nothing is kept any more."""
+    """Drop records of use beyond the retention, and subjects without any remaining data."""
     oldest = now - timedelta(days=settings.USAGE_RETENTION_DAYS)
     records = UsageRecord.objects.filter(ended_at__lt=oldest)
     while records.filter(pk__in=list(records.values_list("pk", flat=True)[:_AT_ONCE])).delete()[0]:

@@ -69,7 +69,9 @@ class JSONParser(BodyParser):
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether the value would be deeper than can be written where we store it. The writer tells fastest."""
+    """Whether the value would be deeper than can be written where we store it. Encode it with orjson, which finds out
+    fastest.
+    """
     for _ in range(_MAX_WRITTEN_DEPTH - _MAX_DEPTH):
         value = [value]
     try:

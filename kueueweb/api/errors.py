@@ -205,7 +205,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> JsonResponse:
 def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any) -> JsonResponse:
     """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist.
 
-    An address of REST whose slash was forgotten leads to the one with it, with the method and the body (308).
+    A REST address without its final slash is redirected to the one with it, keeping method and body (308).
     """
     if _lacks_its_slash(request):
         there = request.get_full_path(force_append_slash=True)

@@ -1,4 +1,4 @@
-"""Errors of the API itself, beside those of the apps and of DRF."""
+"""Errors of the API itself, in addition to those of the apps and of DRF."""
 
 from rest_framework import exceptions as drf
 from rest_framework import status

@@ -1,4 +1,4 @@
-"""`/api/` and `/api/v1/`: where everything is, for a client that knows the host only."""
+"""`/api/` and `/api/v1/`: the addresses of everything, for a client that has only the host."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Lists by keyset: a page starts after the last row of the one before, so page 1,000 costs what page 1 costs.
 
-Nothing is counted unless `total=true` asks for it, and rows that come and go do not shift the pages.
+Rows are counted only with `total=true`, and new or deleted rows do not shift the pages.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 has them, for clients that ask for it: `Accept: application/problem+json`."""
+"""Errors as RFC 9457 has them, for clients that request it: `Accept: application/problem+json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses query parameters that an address does not know or cannot read, on reads and writes alike.
+"""Refuses query parameters that are unknown at an address or have an invalid value, on reads and writes alike.
 
 An unknown filter, `?healthy=maybe` and `?until=` would list everything, and `?dry_run=true` would store the change if
 the operation has no dry run. The known parameters of an address are those of its operation in the OpenAPI document,

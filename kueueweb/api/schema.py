@@ -86,7 +86,7 @@ class Schema(AutoSchema):
     """
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
-        """The operation, with the errors beside its own answers.
+        """The operation, with the errors in addition to its own answers.
 
         A view's `also_answers` names further statuses that carry its object: {method: {status: what it means}}.
         """
@@ -174,7 +174,7 @@ def _error_answer(code: int, error: Any, media_types: Sequence[str]) -> dict[str
 
 
 class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed
-    """`Authorization: Bearer ...`, or `Token ...`: generated clients know the word of a bearer's scheme only."""
+    """`Authorization: Bearer ...`, or `Token ...`: generated clients only support the scheme name Bearer."""
 
     target_class = "accounts.api.authentication.TokenAuthentication"
     name = "token"
@@ -240,7 +240,9 @@ _PROBLEM_DETAILS: Final[Mapping[str, Any]] = {
 
 
 def _variant(answer: Mapping[str, Any]) -> str:
-    """The part of a refusal's name that tells it from others of its status: the object or the media types in it."""
+    """The part of a refusal's name that distinguishes it from others with the same status: the object or the media
+    types in it.
+    """
     schema = answer["content"]["application/json"]["schema"]
     if "allOf" in schema:
         own: str = schema["allOf"][1]["properties"]["current"]["oneOf"][0]["$ref"]

@@ -28,7 +28,7 @@ def preflight(names: Sequence[str], namespace: str) -> Iterator[Finding]:
 
     * names: clusters, all of the database if empty; `default` if none exists yet.
 
-    * namespace: where the installation is.
+    * namespace: of the installation.
     """
     yield from settings_checks()
     yield from database_checks(before_migrate=True)

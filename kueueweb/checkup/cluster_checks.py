@@ -122,7 +122,7 @@ def _review(kind: Kind) -> JsonObject:
 
 
 def _kinds(cluster: Cluster, groups: dict[str, list[str]]) -> Iterator[Finding]:
-    """Yield which kinds of jobs can come, which of them in a version that is not read, and Kueue's definitions."""
+    """Yield the served kinds of jobs, those served only in an unsupported version, and Kueue's definitions."""
     check = f"definitions/{cluster.name}"
     served: set[str] = set()
     for kind in JOB_KINDS.values():

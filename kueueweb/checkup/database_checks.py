@@ -30,7 +30,7 @@ _FACTS: Final = """
 def database_checks(*, before_migrate: bool) -> Iterator[Finding]:
     """Yield the findings; only the first if the database does not answer.
 
-    * before_migrate: missing tables are no fault, as `migrate` is still to come.
+    * before_migrate: missing tables are not an error, as `migrate` has not run yet.
     """
     try:
         ours = datetime.now(UTC)

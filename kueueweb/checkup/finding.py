@@ -13,7 +13,7 @@ _MAX_SKEW_SECONDS = 300.0
 
 
 class Status(StrEnum):
-    """How a check ended. Only `FAIL` makes the exit code 1."""
+    """How a check ended. Only with `FAIL` is the exit code 1."""
 
     OK = "ok"
     WARN = "warn"

@@ -1,4 +1,4 @@
-"""The admission webhook, by the road of users' jobs: the API server is asked to ask it."""
+"""The admission webhook, by the road of users' jobs: a dry run makes the API server call it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RESTART: Final = (
 
 def webhook_checks(cluster: Cluster, client: ClusterClient, namespace: str) -> Iterator[Finding]:
     """Yield whether the webhook is registered with a valid certificate, where we may see it, and whether it answers the
-    API server. Nothing is kept in the cluster.
+    API server. Nothing is stored in the cluster.
 
     * namespace: of the Secret with the certificate.
     """
@@ -61,7 +61,7 @@ def _certificate(cluster: Cluster, client: ClusterClient, namespace: str) -> Ite
 
 
 def _judged(check: str, bundles: set[str], data: JsonObject, now: datetime) -> Finding:
-    """Whether the certificate is valid, and signed by the authority that the API server was told."""
+    """Whether the certificate is valid, and signed by the authority in the webhook configuration."""
     restart = "Restart the webhook's pods: they create and register a certificate."
     if bundles == {""} or not bundles or not data.get("tls.crt"):
         return fail(check, "no certificate is registered", "Start the webhook: it creates and registers one.")

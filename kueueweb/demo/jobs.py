@@ -17,8 +17,9 @@ _MAX_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for mon
 _KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
 _WHOLE_DEVICE = 1_000
 _HOST_SHARE = 0.5
-"""The share of the cpu and memory of openb's pods that the demo requests: openb's nodes have more of both per GPU,
-and in the demo the GPUs are to be exhausted first."""
+"""The share of the cpu and memory of openb's pods that the demo requests: openb's nodes have more of both per GPU, and
+in the demo the GPUs must be exhausted first.
+"""
 _FAILING_SHARE = "0.01"
 _LOW_PRIORITY = "low-priority"
 _MAX_LOW_PRIORITY_SECONDS = 300.0  # a longer job would be preempted again and again, and never end
@@ -82,7 +83,7 @@ class OpenbSizes:
 
     @classmethod
     def shipped(cls) -> Self:
-        """The table beside this file, counted by scripts/openb_distribution.py."""
+        """The table in this folder, counted by scripts/openb_distribution.py."""
         table = json.loads((Path(__file__).parent / "openb_distribution.json").read_text(encoding="utf-8"))
         shapes = [(count, Shape(*shape)) for count, *shape in table["shapes"]]
         return cls(shapes, table["run_seconds_percentiles"])

@@ -1,4 +1,4 @@
-"""The demo's devices of other kinds than whole and shared NVIDIA GPUs: what jobs ask of each."""
+"""The demo's devices of other kinds than whole and shared NVIDIA GPUs: the requests of jobs for each."""
 
 import random
 from collections.abc import Mapping, Sequence

@@ -37,14 +37,15 @@ class Account:
 
     def waiting(self) -> int:
         """How many of the demo's own workloads wait in the tenant's queue, counted up to a page's limit. Workloads of
-        people who try the demo do not count, so that jobs keep arriving beside them."""
+        people who try the demo do not count, so that jobs keep arriving in addition to them.
+        """
         queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
         answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
         owners = (found["owner"] for found in answer["results"])
         return sum(owner is not None and is_arrival(owner["name"]) for owner in owners)
 
     def sees_nodes(self) -> bool:
-        """Whether kueueweb knows the cluster's nodes by now."""
+        """Whether kueueweb has read the cluster's nodes."""
         return bool(self._request("nodes/?limit=1")["results"])
 
     def _request(self, path: str, body: object = None) -> Any:

@@ -90,7 +90,7 @@ class Supervisor:
             raise ProcessBroken(self._last_words(process))
 
     def start(self, process: Process) -> None:
-        """Start a process that is to stay up."""
+        """Start a process that is restarted when it ends."""
         self._running[process] = self._start(process)
 
     def keep(self, name: str, server: Server) -> None:
@@ -123,7 +123,7 @@ class Supervisor:
             children.stop(self._running.pop(process))
 
     def all_running(self) -> bool:
-        """Whether nothing waits to be started again."""
+        """Whether no process waits for a restart."""
         servers = all(server.running for server in self._servers.values())
         return servers and all(child.poll() is None for child in self._running.values())
 

@@ -23,7 +23,7 @@ def start(
     """Start a command in a session of its own, so that the terminal's Ctrl-C reaches only its supervisor.
 
     Where the kernel offers it (Linux), it gets `parent_death_signal` as soon as this process is gone, even by kill -9.
-    With `user`, which only root may ask for, it runs as that user, without root's groups.
+    With `user`, which only root may set, it runs as that user, without root's groups.
     """
     return subprocess.Popen(  # noqa: S603 (the commands are this project's own)
         [str(part) for part in command],

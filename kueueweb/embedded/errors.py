@@ -2,7 +2,9 @@
 
 
 class ServerUnavailable(Exception):
-    """A server cannot run on this machine. The message says why, and which variable names one that runs elsewhere."""
+    """A server cannot run on this machine. The message gives the reason, and the variable for a server that runs
+    elsewhere.
+    """
 
     def __init__(self, server: str, variable: str, why: str) -> None:
         super().__init__(

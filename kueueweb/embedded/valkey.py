@@ -38,7 +38,7 @@ class Valkey:
         return f"unix://{self.socket}?db={database}"
 
     def start(self) -> None:
-        """Start the server and wait until it answers. Raises ServerUnavailable, which says why."""
+        """Start the server and wait until it answers. Raises ServerUnavailable with the reason."""
         check_length(self.socket)
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)

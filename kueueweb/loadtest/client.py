@@ -1,4 +1,4 @@
-"""A REST client over one kept connection: as fast as a client can be that waits for each answer."""
+"""A REST client over one persistent connection: as fast as a client can be that waits for each answer."""
 
 from __future__ import annotations
 

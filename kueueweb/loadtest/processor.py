@@ -12,7 +12,7 @@ Clock = Callable[[], Mapping[str, float]]
 
 
 def seconds_taken(pid: int) -> float:
-    """User and system time of a process and of its descendants, ended ones included; 0 for a process that is gone.
+    """User and system time of a process and of its descendants, ended ones included; 0 for a process that has ended.
 
     Linux only: it reads `/proc`.
     """

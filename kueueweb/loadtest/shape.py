@@ -14,7 +14,7 @@ FLAVOR = "load"
 
 
 class InvalidShape(Exception):
-    """A shape file that says something we cannot run. The message names the field."""
+    """A shape file with settings that the load test does not support. The message names the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def manifest_text(shape: Shape) -> str:
 
 
 def manifests(shape: Shape) -> Sequence[Mapping[str, Any]]:
-    """Namespace, flavor, ClusterQueues, LocalQueues, and topology and nodes where the shape has them."""
+    """Namespace, flavor, ClusterQueues, LocalQueues, and topology and nodes if the shape has them."""
     objects: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         _kueue(

@@ -1,4 +1,4 @@
-"""Whether a request's token or session is one of ours, found out before a large body is taken."""
+"""Checks a request's token or session before a large body is accepted."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ _threads: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="credenti
 
 
 async def are_known(headers: Headers) -> bool:
-    """Whether the request comes with a token or a session that is valid now. Raises Refused while that is unknown."""
+    """Whether the request has a valid token or session. Raises Refused while that is unknown."""
     return await asyncio.get_running_loop().run_in_executor(_threads, _are_known, headers)
 
 

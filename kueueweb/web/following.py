@@ -1,4 +1,4 @@
-"""Logs that are followed: Django says whether they may be read, then they are streamed without one of its threads.
+"""Logs that are followed: Django checks the permission; then they are streamed without one of its threads.
 
 A thread that waits for the next line of a log would be missing for requests, of which a web process serves few at once.
 """

@@ -11,8 +11,9 @@ from django.db import Error as DatabaseFailure
 
 Key = TypeVar("Key", int, tuple[int, str])
 ReadVersions = Callable[[list[Key]], Mapping[Key, str]]
-"""{key: version} of what exists: of workloads by primary key, of kinds by cluster and name. An empty list says that no
-watch is left."""
+"""{key: version} of what exists: of workloads by primary key, of kinds by cluster and name. An empty list means that no
+watch is left.
+"""
 
 _PAUSE_SECONDS: Final = 1.0
 RESTS: Final = 9.0
@@ -54,7 +55,7 @@ class Versions(Generic[Key]):
 
     @contextmanager
     def expected(self, key: Key, version: str) -> Iterator[asyncio.Future[str | None]]:
-        """Yield a future that is done once the key has another version or is gone."""
+        """Yield a future that is done once the key has another version or was deleted."""
         one = _Expected(key, version, asyncio.get_running_loop().create_future())
         self._expected.add(one)
         try:

@@ -34,7 +34,9 @@ _SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"n
 
 @dataclass(frozen=True, slots=True)
 class WatchLimits:
-    """How many watches a user may have in one process, and all together; how often each asks without news."""
+    """The maximum number of watches of a user in one process, and of all users; the interval at which each checks again
+    without news.
+    """
 
     per_user: int = _MAX_PER_USER
     in_all: int = MAX_WATCHES
@@ -43,7 +45,7 @@ class WatchLimits:
 
 
 class Watchers:
-    """In front of `application`: an answer with WATCH_HEADER is replaced by those that it asks to wait for."""
+    """In front of `application`: an answer with WATCH_HEADER is replaced by later answers."""
 
     def __init__(self, application: Application, read: ReadVersions[int], limits: WatchLimits | None = None) -> None:
         self._application = application
@@ -224,7 +226,8 @@ async def asked(
     application: Application, scope: Scope, more: Sequence[Header] = (), left_out: Collection[str] = WATCH_NAMES
 ) -> Answer:
     """Return the answer of the ordinary address to the watcher: with more headers in the request, and without the
-    parameters that ask to wait."""
+    parameters for waiting.
+    """
     parameters = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
     query = urlencode([(name, value) for name, value in parameters if name not in left_out])
     headers = [*((name, value) for name, value in scope["headers"] if name.lower() not in _NOT_SENT), *more]

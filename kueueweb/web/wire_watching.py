@@ -197,7 +197,7 @@ class _Watch:
             return  # the version is too old then, and the client must list again
 
     def _note(self, marker: str) -> None:
-        """Note that the rows have changed. Where numbers follow them, ask once more a moment later."""
+        """Note that the rows have changed. If numbers follow the changes, ask once more a moment later."""
         follows = self._query.is_computed and marker != self._settled
         self._settled, self._marker = marker, "" if follows else marker
 

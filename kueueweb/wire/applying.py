@@ -1,8 +1,8 @@
 """Server-side apply: the object after a manager's apply, and the managers with which it conflicts.
 
-Managers are the clients that apply; a change that comes by another road (REST, the dashboard, a patch) is the work of
-the manager `kueueweb`. A conflict is a field that another manager has applied, or that was changed since this manager
-applied it, and that this apply gives another value. With `force` the field changes hands.
+Managers are the clients that apply; every other change (REST, the dashboard, a patch) belongs to the manager
+`kueueweb`. A conflict is a field that another manager has applied, or that was changed since this manager applied it,
+and that this apply gives another value. With `force` the field changes hands.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DEFAULT: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """One server-side apply. `rows` are the managers of the object as it is before."""
+    """One server-side apply. `rows` are the managers of the object before the change."""
 
     manager: str
     manifest: JsonObject

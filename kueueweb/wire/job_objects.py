@@ -45,7 +45,7 @@ def _job_object(row: Job, pods: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _job_status(workloads: Sequence[Workload], pods: Mapping[str, int]) -> dict[str, Any]:
-    """The status as far as our rows know it; the last workload is that of the job as it is now."""
+    """The part of the status that our rows have; the last workload is that of the job as it is now."""
     status: dict[str, Any] = {name: number for name, number in pods.items() if number}
     if not workloads:
         return status

@@ -56,7 +56,7 @@ class ResourceView(WireView):
         return Selection(namespace, name, query_text(query, "labelSelector"), query_text(query, "fieldSelector"))
 
     def forbidden(self, verb: str, namespace: str, name: str = "") -> Refusal:
-        """The refusal of a verb. It is the same where there is no such namespace."""
+        """The refusal of a verb. The answer is the same for a missing namespace."""
         resource = self.resource
         return forbidden(
             resource.qualified, verb, resource.group, resource.plural, self.access.username, namespace, name
@@ -96,7 +96,7 @@ class ResourceView(WireView):
         return ObjectWriter(self.reader(), self.resource, self.version, self.request.user, dry_run=bool(dry_run))
 
     def written(self, done: Written, code: int = 200) -> Response:
-        """The object as it is now, with warnings as kubectl shows them."""
+        """The present object, with warnings as kubectl shows them."""
         return Response(done.item, code, headers=warning_header(done.warnings))
 
 
@@ -124,7 +124,7 @@ class ListView(ResourceView):
         return self.written(self.writer("create", namespace).create(request.data, namespace), 201)
 
     def delete(self, request: Request, namespace: str = "") -> HttpResponse:
-        """Delete the objects that the selectors name, and answer with them as they were."""
+        """Delete the selected objects, and answer with their last state."""
         if "deletecollection" not in verbs_of(self.resource):
             raise Refusal(405, f"{self.resource.qualified} are deleted one at a time")
         if self.resource.namespaced and not namespace:
@@ -205,7 +205,7 @@ class ObjectView(StatusView):
         return self.written(self.writer("update", namespace, name).replace(request.data, namespace, name))
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Change the object by a patch, or make it as a server-side apply says."""
+        """Change the object by a patch, or create it by a server-side apply."""
         writer = self.writer("patch", namespace, name)
         if not is_apply(request):
             return self.written(writer.patch(change_of(request, self.resource), namespace, name))

@@ -63,8 +63,7 @@ def is_apply(request: Request) -> bool:
 
 
 def change_of(request: Request, resource: Resource) -> Change:
-    """Return the change that a patch request asks for. Raises Refusal: 400 for a body of another form, 415 for another
-    media type."""
+    """The change in a patch request. Raises Refusal: 400 for a body of another form, 415 for another media type."""
     media_type, patch = _media_type(request), request.data
     if media_type == _JsonPatchParser.media_type:
         return _json_patch(patch)

@@ -23,7 +23,7 @@ from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_
 from queues.services.visibility import Reader
 
 COMPUTED: Final = frozenset({"ClusterQueue", "Cohort", "LocalQueue"})
-"""Their status is computed from many rows, so that no row's version tells of it."""
+"""Their status is computed from many rows, so that no row's version shows a change of it."""
 
 
 Key = tuple[str, str, str]

@@ -31,7 +31,7 @@ _SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "LocalQueue": ("queue", "queues", "lq"),
     "ResourceFlavor": ("flavor", "flavors", "rf"),
 }
-"""The words of Kueue's definitions where ours are fewer."""
+"""The names in Kueue's definitions, for kinds of which we have fewer."""
 _LIST_VIEWS: Final[Mapping[str, type[KindListView]]] = {
     **{name: views[0] for name, views in VIEWS.items()},
     "ClusterQueue": ClusterQueueListView,
@@ -39,7 +39,7 @@ _LIST_VIEWS: Final[Mapping[str, type[KindListView]]] = {
     "LocalQueue": LocalQueueListView,
     "ResourceFlavor": ResourceFlavorListView,
 }
-"""REST's lists: they know which rows a user may see."""
+"""REST's lists: they select the rows that a user may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,9 @@ class Resource:
     columns: Callable[[str], Sequence[Column]]
     has_status: bool
     fields: Mapping[str, str]
-    """Field selectors beside the name and the namespace -> columns of the rows. Those of kueueweb.io are no fields of
-    the object, but REST's filters of the same words."""
+    """Field selectors in addition to the name and the namespace -> columns of the rows. Those of kueueweb.io are no
+    fields of the object, but REST's filters of the same words.
+    """
 
     @property
     def singular(self) -> str:

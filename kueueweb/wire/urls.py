@@ -1,6 +1,6 @@
 """The addresses of Kubernetes' wire format: without a prefix for the cluster `default`, else below its name.
 
-None of them ends in a slash, and all of REST's do: that tells `/api/v1/namespaces` from `/api/v1/namespaces/`.
+None of them ends in a slash, and all of REST's do: which distinguishes `/api/v1/namespaces` from `/api/v1/namespaces/`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A watch begins at the version of a list. Redis keeps the keys of the list under that version, so that any web process
 finds the objects that were deleted since; after five minutes the version is too old (410), and clients list again. When
-a watch ends, the keys that it has told are remembered under the last version that it has sent.
+a watch ends, its reported keys are stored under the last version that it has sent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BY_KIND: Final[Mapping[str, Resource]] = {resource.kind: resource for resource 
 
 @dataclass(frozen=True, slots=True)
 class WireWatch:
-    """A watch that may be, as far as Django knows. `asked` identifies the user and the question."""
+    """A watch that Django has permitted. `asked` identifies the user and the question."""
 
     user: int
     asked: str
@@ -86,7 +86,7 @@ def question(user: int, reader: ObjectReader, resource: Resource, selection: Sel
 
 
 def remember(user: int, asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
-    """Remember the keys that a client knows at a version, and from where on it lacks changes.
+    """Store the keys that a client has at a version, and the position from which it lacks changes.
 
     The oldest entries of a user are dropped first.
     """

@@ -177,7 +177,7 @@ class ObjectWriter:
                     transaction.set_rollback(self._dry_run)
 
     def _within(self, change: Callable[[], Written]) -> Written:
-        """Carry out a change that no other write and no decision comes between, and take back a dry run."""
+        """Perform a change without any other write or decision in between, and roll back a dry run."""
         with transaction.atomic():
             lock_applies(self._reader.cluster, against_decisions=True)
             done = change()
@@ -185,7 +185,7 @@ class ObjectWriter:
         return done
 
     def _apply(self, manifest: JsonObject, namespace: str) -> Written:
-        """Store a manifest, and separately the annotation of `kubectl apply`, which is not part of the desired state."""
+        """Store a manifest, and separately `kubectl apply`'s annotation, which is not part of the desired state."""
         metadata = manifest["metadata"]
         annotations = dict(metadata.get("annotations") or {})
         text = str(annotations.pop(LAST_APPLIED, ""))

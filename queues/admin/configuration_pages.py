@@ -55,7 +55,7 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         return f"{obj.fair_sharing_weight.normalize():f}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Apply the object by the service: quotas, changes and the wake-up with it."""
+        """Apply the object by the service: together with its quotas, the change notes and the wake-up."""
         applied = form.apply(actor=request.user.get_username())
         key = {"namespace": applied.namespace} if form.kind.namespaced else {}
         obj.pk = objects(obj.cluster, form.kind).get(name=applied.name, **key).pk

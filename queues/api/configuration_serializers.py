@@ -63,7 +63,7 @@ class FlavorQuotasSerializer(Shape):
 
 
 class ResourceGroupSerializer(Shape):
-    """Resources that get one flavor together, and the flavors in the order in which they are tried."""
+    """Resources that share one flavor, and the flavors in the order in which they are tried."""
 
     covered_resources = serializers.ListField(child=serializers.CharField())
     flavors = FlavorQuotasSerializer(many=True)

@@ -213,7 +213,7 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
 
 
 _SERVED_BY_THE_ENGINE: Final = ("Cohort", "ClusterQueue", "LocalQueue", "ResourceFlavor")
-"""Served by the engine's API, which knows whether they are active, their pending workloads, and the nodes."""
+"""Served by the engine's API, which has their status, pending workloads and nodes."""
 
 VIEWS: Final[Mapping[str, tuple[type[KindListView], type[KindDetailView]]]] = {
     name: _views_of(kind) for name, kind in KINDS.items() if name not in _SERVED_BY_THE_ENGINE

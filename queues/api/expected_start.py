@@ -36,7 +36,7 @@ class NoEstimate(StrEnum):
     OUTDATED = "Outdated"
     """The last estimate is older than ten minutes."""
     NO_RUN_ENDED = "NoRunEnded"
-    """Too few workloads have ended to know how long any runs."""
+    """Too few workloads have ended to estimate run times."""
     NO_START_FORESEEN = "NoStartForeseen"
     """It does not start in forward runs, in which the running workloads end."""
     BEYOND_REACH = "BeyondReach"
@@ -49,7 +49,7 @@ _SENTENCES: Final = {
     NoEstimate.NOT_ESTIMATED: "No studio has estimated it: it was queued less than a minute ago, its queue admits "
     "nothing, or no studio runs.",
     NoEstimate.OUTDATED: "The last estimate is older than ten minutes: no studio renews it.",
-    NoEstimate.NO_RUN_ENDED: "Too few workloads have ended to know how long any runs.",
+    NoEstimate.NO_RUN_ENDED: "Too few workloads have ended to estimate run times.",
     NoEstimate.NO_START_FORESEEN: "It does not start in forward runs, in which the running workloads end.",
     NoEstimate.BEYOND_REACH: "It starts later than the forward runs reach.",
 }

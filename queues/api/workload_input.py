@@ -74,7 +74,7 @@ def read_workload(document: Any, index: int, known: KnownDocuments | None = None
 
 
 def _json(content: Any) -> bytes | None:
-    """The content as JSON; None where it has none: YAML may have keys that are numbers, and integers beyond 64 bits."""
+    """The content as JSON; None if it has none: YAML may have keys that are numbers, and integers beyond 64 bits."""
     try:
         return orjson.dumps(content)
     except orjson.JSONEncodeError:

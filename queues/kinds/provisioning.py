@@ -1,4 +1,4 @@
-"""ProvisioningRequestConfig: how an admission check asks an autoscaler for nodes."""
+"""ProvisioningRequestConfig: the parameters of an admission check that requests nodes from an autoscaler."""
 
 from enum import StrEnum
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`resourceGroups` of ClusterQueues and Cohorts: which resources are counted in which flavors, and how much of them."""
+"""`resourceGroups` of ClusterQueues and Cohorts: the resources, their flavors, and the amounts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class QuotaSpec:
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroupSpec:
-    """Resources that get one flavor together. A covered resource without a cell in a flavor is not limited there."""
+    """Resources that share one flavor. A covered resource without a quota in a flavor is not limited in that flavor."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[str, ...]

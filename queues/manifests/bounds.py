@@ -38,8 +38,7 @@ def _size(content: Any) -> int:
 def check_totals(specs: Iterable[WorkloadSpec]) -> None:
     """Raise `ManifestErrors` for workloads whose pods request more than 64 bits in total.
 
-    Single requests are checked where they are read. Kubernetes counts in 64 bits, so a cluster could not add them
-    up.
+    Single requests are checked when they are read. Kubernetes counts in 64 bits, so a cluster could not add them up.
     """
     right: set[int] = set()
     mistakes: list[LocatedError] = []

@@ -69,7 +69,7 @@ JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Kubernetes' label that identifies a job's pods."""
 
 NICE: Final = "kueueweb.io/nice"
-"""kueueweb's own annotation, on jobs and workloads: how much lower their multifactor priority is."""
+"""kueueweb's own annotation, on jobs and workloads: the amount that is subtracted from their multifactor priority."""
 
 TRANSLATED: Final = "kueueweb.io/translated"
 """kueueweb's own annotation, on an object translated from another scheduler's: its source, and each field's result."""

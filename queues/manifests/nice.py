@@ -1,4 +1,4 @@
-"""`kueueweb.io/nice` of jobs and workloads: how much lower their multifactor priority is."""
+"""`kueueweb.io/nice` of jobs and workloads: the amount that is subtracted from their multifactor priority."""
 
 from queues.manifests import kueue_keys as keys
 from scheduling.manifest import FieldReader, ObjectMeta

@@ -1,4 +1,4 @@
-"""Pod templates: kept as submitted, and checked where they determine a workload's requests and nodes."""
+"""Pod templates: stored as submitted; the fields that determine a workload's requests and nodes are checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ class PodSetSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """The job that workloads come from, kept as submitted; `manifest` has apiVersion, kind, metadata and spec."""
+    """The job to which workloads belong, stored as submitted; `manifest` has apiVersion, kind, metadata and spec."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """A workload to store. A name that ends in `-` and `generate_name` asks for five random characters behind it.
+    """A workload to store. `generate_name`, or a name that ends in `-`, gets five random characters appended.
 
     `priority` None: taken from the class that is named, else from the cluster's global default PriorityClass, else 0.
     `priority_class_kind` is `WorkloadPriorityClass`, `PriorityClass` or empty. `document` is the index in its call:

@@ -109,7 +109,7 @@ def _assignment(item: FieldReader, reclaimable: int) -> PodSetStatus:
 
 
 def _topology(assignment: FieldReader | None, delayed: str) -> Mapping[str, Any] | None:
-    """`{levels, domains: [{values, count}], delayed}` as the row keeps it; None where no topology was assigned."""
+    """`{levels, domains: [{values, count}], delayed}` as the row keeps it; None if no topology was assigned."""
     found: dict[str, Any] = {"delayed": delayed} if delayed else {}
     if assignment is not None:
         found["levels"] = assignment.texts("levels", unique=False)
@@ -157,7 +157,7 @@ def _counts(pods: FieldReader, count: int) -> Sequence[int]:
 
 
 def _time(reader: FieldReader, key: str) -> str:
-    """Return a time of the status as it is written there; empty if it is missing or not a valid time."""
+    """Return a time of the status as written; empty if it is missing or not a valid time."""
     return reader.text(key) if _moment(reader, key) else ""
 
 

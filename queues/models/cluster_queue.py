@@ -10,7 +10,7 @@ DEFAULT_WEIGHT = Decimal(1)
 
 
 class Cohort(EditedObject, ClusterObject):
-    """Kueue's Cohort: a node of the quota tree; quota of its own is in `resource_groups`."""
+    """Kueue's Cohort: a node of the quota tree; its own quota is in `resource_groups`."""
 
     parent_name = models.CharField(max_length=253, blank=True)
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)

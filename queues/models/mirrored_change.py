@@ -8,9 +8,10 @@ from django.db import models
 
 
 class MirroredChange(models.Model):
-    """A Workload object as it was from some moment on, or its end.
+    """The state of a Workload object from a moment on, or its deletion.
 
-    Rows say how things are; how they came about is kept here, in mode shadow, until the leader has heard it.
+    Rows hold the present state; in mode shadow, the changes that led to it are kept here until the leader has read
+    them.
     """
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)

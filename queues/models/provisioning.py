@@ -1,4 +1,4 @@
-"""Parameters of admission checks that ask an autoscaler for nodes."""
+"""Parameters of admission checks that request nodes from an autoscaler."""
 
 from django.db import models
 

@@ -81,7 +81,7 @@ class ServedObject(models.Model):
         ServedObject.objects.bulk_create([self], update_conflicts=True, unique_fields=unique, update_fields=seen)
 
     def forget(self) -> None:
-        """There is nothing to know any more, unless the watcher has noted another version since this was read."""
+        """Delete the entry, unless the watcher has stored another version since this was read."""
         if self.pk is not None:
             ServedObject.objects.filter(pk=self.pk, resource_version=self.loaded_version).delete()
 

@@ -73,7 +73,7 @@ def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, 
 
 
 def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
-    """Stored conditions, without types that the rules do not know."""
+    """Stored conditions, without types that the rules do not have."""
     return {
         ConditionType(fields["type"]): Condition(
             ConditionType(fields["type"]),
@@ -97,8 +97,9 @@ _TOLD_BY: Final = {
 
 
 def why(workload: Workload) -> tuple[str, str]:
-    """(reason, message) of the condition that tells why the workload is where it is. Before the first verdict it is
-    pending evaluation."""
+    """(reason, message) of the condition that explains the workload's state. Before the first verdict it is pending
+    evaluation.
+    """
     condition = workload.condition(_TOLD_BY[workload.status])
     if condition is not None:
         return str(condition.reason), condition.message

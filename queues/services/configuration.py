@@ -131,7 +131,7 @@ def delete_object(
     precondition: Precondition | None = None,
     now: datetime | None = None,
 ) -> str:
-    """Delete a configuration object at once or, while it is in use, as soon as it no longer is (Kueue's finalizer).
+    """Delete a configuration object at once or, if it is in use, once it is unused (Kueue's finalizer).
 
     Returns a message that names its users; empty if it is deleted. Raises `NotFound`, `PreconditionFailed`,
     `MirroredFromCluster`, and `InvalidRequest` for another kind.
@@ -272,8 +272,9 @@ def _any_waits(cluster: Cluster) -> bool:
 
 @cache
 def _waiting_rows() -> str:
-    """Whether any row of a cluster waits. The leader asks every two seconds: composing and planning the query of the
-    unused rows took a quarter of its time at rest."""
+    """Whether any row of a cluster waits. The leader calls this every two seconds: composing and planning the query of
+    the unused rows took a quarter of its time at rest.
+    """
     tables = (kind.model._meta.db_table for kind in KINDS.values())
     waiting = (
         f"SELECT FROM {table} WHERE cluster_id = %(cluster)s AND deletion_requested_at IS NOT NULL" for table in tables

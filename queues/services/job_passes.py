@@ -1,7 +1,7 @@
 """The workloads of a job that is submitted again: the controller's pass decides which stay, go and are added.
 
-`clusters`, which knows the controller, registers the pass of each kind. Where each pod is a workload of its own, Kueue
-has no controller for the object that makes the pods: as many workloads with its template are kept as it has replicas.
+`clusters`, which contains the controller, registers the pass of each kind. If each pod is a separate workload, Kueue
+has no controller for the object that creates the pods: as many workloads with its template are kept as it has replicas.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ from queues.services.job_changes import pod_set_specs
 from scheduling.model.vocabulary import WorkloadStatus
 
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
-"""The annotations by which the slices of an elastic job are told apart."""
+"""The annotations that distinguish the slices of an elastic job."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob:
-    """A job that is submitted again, for the pass: its row as it was, and its manifest as it is to be.
+    """A job that is submitted again, for the pass: its present row and its desired manifest.
 
     * scales: whether it may change its size while it holds quota. A job that was not elastic when it was started
       cannot become so.
@@ -42,7 +42,7 @@ class PassResult:
 
     * kept: by the name of each workload that the job keeps, the pods of each of its pod sets.
     * created: by the names of new workloads, the annotations that distinguish them.
-    * held: by name, why workloads wait while the job wants no pods.
+    * held: by name, the reason why workloads wait while the job needs no pods.
     * finished: by name, the reason and the message of the end of workloads.
     * failure: why the pass ended early; empty if it did not.
     """
@@ -82,7 +82,7 @@ def match_workloads(
     there: Sequence[Workload],
     now: datetime,
 ) -> Matched:
-    """Match the workloads of a job, which are locked, with the ones that it wants now."""
+    """Match the locked workloads of a job with those that it needs now."""
     if not stored.managed:
         return Matched(surplus=list(there))
     if not (there or wanted):
@@ -117,7 +117,7 @@ def _match_groups(result: PassResult, wanted: Sequence[WorkloadSpec], there: Seq
 def _match_one(result: PassResult, wanted: Sequence[WorkloadSpec], there: Sequence[Workload]) -> Matched:
     """A job has one workload, whatever its name, because the cluster may have named it.
 
-    One with quota is kept even where the pass would stop the job: changes of immutable fields are refused.
+    A workload with quota is kept even if the pass would stop the job: changes of immutable fields are refused.
     """
     found = sorted(there, key=lambda each: (each.quota_reserved_at is None, each.name not in result.kept))
     kept = [(found[0], replace(wanted[0], name=found[0].name))] if found and wanted else []

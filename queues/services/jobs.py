@@ -170,8 +170,8 @@ def _queue_name(job: JobManifest, namespaces_with_default_queue: set[str]) -> st
 def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datetime) -> dict[int, str]:
     """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
 
-    Returns why a job has to wait, by primary key: until its pods have stopped, or until the cluster, which knows of
-    it, has deleted it. Its finished workloads then stay as history. A group is deleted with its last pod.
+    Returns why a job has to wait, by primary key: until its pods have stopped or, if it exists in the cluster, until it
+    was deleted from it. Its finished workloads then stay as history. A group is deleted with its last pod.
     """
     jobs, members = _with_whole_groups(list(jobs))
     waiting = withdraw_members(cluster, members, actor=actor, now=now) if members else {}
@@ -432,7 +432,7 @@ def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> 
 
 
 def _tell_cluster(cluster: Cluster, row: Job) -> None:
-    """Push the change if the cluster knows the job."""
+    """Push the change if the job exists in the cluster."""
     told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
     if raise_push(told) or row.pushed_generation:
         request_push(cluster.name)

@@ -182,7 +182,7 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
 def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection[int]) -> int:
     """Record surplus replicas of a pod set whose pods are gone: their node becomes null.
 
-    `pod_set` is the row as it was read; nothing is recorded if a decision changed it since. Returns the number of
+    `pod_set` is the row when it was read; nothing is recorded if a decision changed it since. Returns the number of
     replicas.
     """
     with transaction.atomic():

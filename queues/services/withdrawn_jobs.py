@@ -14,7 +14,7 @@ JobKey = tuple[str, str, str]
 
 
 def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
-    """Delete withdrawn jobs of these names if their workloads have finished and the cluster was told.
+    """Delete withdrawn jobs of these names if their workloads have finished and the withdrawal was pushed.
 
     The finished workloads stay as history, without a job. A group of pods is deleted whole, with the first of its
     names.

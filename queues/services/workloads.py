@@ -182,7 +182,7 @@ def mark_for_deactivation(
 def put_on_hold(
     cluster: Cluster, keys: Keys, why: str, *, actor: str, now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """Keep workloads whose job wants no pods for now: the engine takes their quota and does not queue them."""
+    """Hold workloads whose job needs no pods for now: the engine takes their quota and does not queue them."""
     step = _Transition(
         f"{_UNFINISHED} AND workload.on_hold <> %(why)s", "on_hold = %(why)s", "PutOnHold", why, parameters={"why": why}
     )
@@ -190,7 +190,7 @@ def put_on_hold(
 
 
 def take_off_hold(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
-    """Queue workloads again whose job wants pods again."""
+    """Requeue workloads whose job needs pods again."""
     step = _Transition(f"{_UNFINISHED} AND workload.on_hold <> ''", "on_hold = ''", "TakenOffHold")
     return _take(cluster, keys, step, actor, now)
 
@@ -381,8 +381,9 @@ def record_finished(
 
 
 def _end_later(reason: FinishedReason, message: str, actor: str) -> _Transition:
-    """Note how a workload ends once its last pod is gone. A pod that ended since the caller looked changes nothing:
-    `settle_endings` finds the workload."""
+    """Store the result with which a workload finishes once its last pod is deleted. A pod that ended since the caller
+    looked changes nothing: `settle_endings` finds the workload.
+    """
     ending = {"reason": reason.value, "message": message, "actor": actor}
     return _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL",

@@ -1,4 +1,4 @@
-"""How much there is in clusters, and how much waits: as many queries for several clusters as for one."""
+"""Totals of clusters, and their backlogs: as many queries for several clusters as for one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def workload_totals(reach: Reach) -> dict[int, WorkloadTotals]:
 
 
 def device_totals(cluster_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """By cluster; everybody with a role there may know them."""
+    """By cluster; every user with a role in the cluster may see them."""
     found = {pk: dict.fromkeys(_DEVICE_TOTALS, 0) for pk in cluster_ids}
     with connection.cursor() as cursor:
         cursor.execute(_DEVICES, [list(cluster_ids)])
@@ -81,7 +81,7 @@ def device_totals(cluster_ids: Sequence[int]) -> dict[int, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class PushState:
-    """How many decisions have not been pushed to the cluster, and since when."""
+    """The number of decisions that have not been pushed to the cluster, and the age of the oldest."""
 
     unpushed: int = 0
     refused: int = 0

@@ -73,7 +73,7 @@ _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
     "clusterqueue": World.set_cluster_queue,
 }
 """How a World loads each kind, in this order. Deserved quotas of sharing policies depend on all pending workloads,
-which this World does not know.
+which this World does not have.
 """
 
 
@@ -141,7 +141,7 @@ _NO_WORKLOADS: Final = {"pending": 0, "inadmissible": 0, "reserving": 0, "admitt
 
 
 def _counts(cluster_ids: list[int]) -> dict[int, dict[str, dict[str, int]]]:
-    """Count pending and reserving workloads by cluster and ClusterQueue. The rows do not say which are inadmissible."""
+    """Count pending and reserving workloads by cluster and ClusterQueue. Rows do not record which are inadmissible."""
     found: dict[int, dict[str, dict[str, int]]] = {pk: {} for pk in cluster_ids}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [cluster_ids])

@@ -1,4 +1,4 @@
-"""The measured use of a workload's containers, beside their allocations."""
+"""The measured use of a workload's containers, next to their allocations."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Admission checks that ask a URL, such as a billing or security system, whether a workload may start.
+"""Admission checks that ask an HTTP service, such as a billing or security system, whether a workload may start.
 
 An AdmissionCheck with the controller `kueueweb.io/webhook` names the URL in the annotation
 `kueueweb.io/webhook-url`. While a workload holds quota and the check is Pending, the URL gets a POST that describes
@@ -10,7 +10,7 @@ ADMISSION_CHECK_SIGNING_KEY and the timestamp in `X-Kueueweb-Timestamp`, so that
 replayed requests.
 
 If there is no answer in time, or another status, the request is repeated with a back-off, and the check's message
-says so. A workload is never admitted because a check could not be asked.
+reports it. A workload is never admitted because a check could not be asked.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _AT_ONCE_ROWS: Final = 10_000
 
 
 def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
-    """Delete workloads that were kept long enough; returns their number.
+    """Delete workloads whose retention has ended; returns their number.
 
     `afterFinished` counts from the end of the workload. `afterDeactivatedByKueue` counts from its eviction, and
     deletes the job of a workload that Kueue's rules deactivated, never one that a user put on hold.

@@ -1,5 +1,5 @@
 """Creates the variants of workloads whose ClusterQueue has a concurrentAdmissionPolicy, one for each flavor, and ends
-and deletes variants whose parent or flavor is gone. `scheduling.lifecycle.variants` decides which of them may be
+and deletes variants whose parent or flavor was deleted. `scheduling.lifecycle.variants` decides which of them may be
 admitted.
 """
 
@@ -94,7 +94,7 @@ class Families:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """The row of a workload, None if it is gone, with the rows of its variants."""
+    """The row of a workload (None if it was deleted) with the rows of its variants."""
 
     key: str
     parent: Workload | None
@@ -103,7 +103,7 @@ class _Family:
 
     @property
     def over(self) -> bool:
-        """Whether the workload has ended, or is gone."""
+        """Whether the workload has ended or was deleted."""
         return self.parent is None or self.parent.status == WorkloadStatus.FINISHED
 
     def stale(self) -> list[Workload]:

@@ -52,7 +52,7 @@ class CycleThread:
                 _log.exception("A run of cycles failed; the next tick starts another")
 
     def _is_wanted(self) -> bool:
-        """Wait for a request; False if the thread is to end instead."""
+        """Wait for a request; False if the thread must end instead."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._wanted)
             return not self._stopped

@@ -2,28 +2,27 @@
 
 One run, by one process per database (see `scheduler.store.lease`):
 
-1. Catch up. Triggers note every row that another process changed. The engine reads those rows as they are now and tells
-   the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
-   nothing.
+1. Catch up. Triggers note every row that another process changed. The engine reads the present rows and updates the
+  World. Notes are kept until a batch includes them, so that a crash between reading and writing loses nothing.
 2. Decide. Behind a savepoint: timers, the release of stopped workloads' quota, and cycles until nothing more happens or
-   the time slice is over (it is short while more than one tenant has changes: `scheduler.leader.pace`). The clock is
-   read once: all cycles of a batch happen at one instant, as in Kueue's tests.
+  the time slice is over (it is short while more than one tenant has changes: `scheduler.leader.pace`). The clock is
+  read once: all cycles of a batch happen at one instant, as in Kueue's tests.
 3. Save. One transaction: hold the lease row of our epoch, compare the generations of all objects that the decisions
-   used, write, delete the notes. If any of them changed meanwhile, nothing is written: the World returns to the
-   savepoint, step 1 first reads the changed objects, and step 2 decides again with fewer cycles, so that under a storm
-   of edits a small batch succeeds. If three in a row are refused, the next one first locks the cluster's row and the
-   workloads that refused them: edits then wait for it, so that no stream of them keeps the leader from deciding.
+  used, write, delete the notes. If any of them changed meanwhile, nothing is written: the World returns to the
+  savepoint, step 1 first reads the changed objects, and step 2 decides again with fewer cycles, so that under a storm
+  of edits a small batch succeeds. If three in a row are refused, the next one first locks the cluster's row and the
+  workloads that refused them: edits then wait for it, so that no stream of them keeps the leader from deciding.
 4. Announce. Only after COMMIT: a push is requested if the cluster is affected, and the live stream gets the numbers.
 
 What makes it safe:
 
 - A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads everything; after
-  COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it.
+  COMMIT the rows show which decisions are not pushed yet, and the push worker's sweep finds them.
 - Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and exits.
 - A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
 - A decision that violates a constraint of the database, even alone, is set aside, so that it does not block others.
 - An unexpected error discards the World (`scheduler.leader.recovery`).
-- An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
+- An eviction frees nothing: the World charges an evicted workload until its row reports that the pods have stopped.
 - The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back its own decisions.
 """
 
@@ -79,7 +78,7 @@ SET_ASIDE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run. `more` asks for another run at once."""
+    """The result of a run. `more` requests another run at once."""
 
     batches: int
     cycles: int

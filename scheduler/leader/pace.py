@@ -1,4 +1,4 @@
-"""Chooses how much the engine reads and decides per batch.
+"""Chooses how many changes the engine reads and decides per batch.
 
 A long batch has less overhead but delays all changes that arrive meanwhile. So batches are long while all changes come
 from one tenant, and short for some time after a second tenant was seen.

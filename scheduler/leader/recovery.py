@@ -1,13 +1,13 @@
 """Keeps a cluster's scheduling running after unexpected errors.
 
 1. Any error of a run discards the World. The next run loads it again from the rows, which hold whole batches only. The
-   batch that failed is written as a scenario, which `manage.py simulate` replays.
-2. If runs fail again soon, the workloads of the failed batch are left out. When runs then succeed, they come back group
-   by group; a group with which a run fails is divided, until one workload is found. It is set aside for a while, with
-   an event and a condition that say why, and all others are decided.
+  batch that failed is written as a scenario, which `manage.py simulate` replays.
+2. If runs fail again soon, the workloads of the failed batch are left out. When runs succeed again, the left-out
+  workloads return group by group; a group with which a run fails is divided, until one workload is found. It is set
+  aside for a while, with an event and a condition that give the reason, and all others are decided.
 3. If runs fail even without these workloads, all workloads are left out in the same way.
 4. If that fails too, or if the cluster cannot be loaded three times in a row, the process must exit: a supervisor
-   restarts it, and meanwhile a standby leads.
+  restarts it, and meanwhile a standby leads.
 
 While it is left out, a pending workload is unknown to the World, and one that holds quota stays charged and takes no
 steps.

@@ -66,8 +66,9 @@ class ShadowFollower:
         self._world.set_placement_policies(*configured_policies(settings))
 
     def note(self, changes: Changes, workloads: Iterable[str], now: float) -> None:
-        """Take in changed rows. Queues, nodes and settings take effect at once; where the pods of these workloads run
-        is read later, once all changes that the cluster reported have been heard."""
+        """Take in changed rows. Queues, nodes and settings take effect at once; the nodes of these workloads' pods are
+        read later, once all changes that the cluster reported have been processed.
+        """
         others = {kind: rows for kind, rows in changes.by_kind.items() if kind not in ("workload", "cluster")}
         self._rows.apply(Changes(changes.configuration_generation, (), others), now)
         self._placed.update(dict.fromkeys(workloads))

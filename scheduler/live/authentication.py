@@ -1,7 +1,7 @@
 """Authenticates live sockets: browsers by session cookie and only from our own origin, tools by token.
 
-A browser cannot set the header `Authorization` on a websocket, so a request with it does not come from another
-site's page. A request without it must name one of our own hosts as its origin.
+A browser cannot set the header `Authorization` on a websocket, so a request with it was not sent by another site's
+page. A request without it must name one of our own hosts as its origin.
 """
 
 import logging
@@ -112,7 +112,7 @@ def _user_of_token(header: bytes) -> Any:
 
 
 async def _user_of_session(scope: Scope) -> Any:
-    """The user of the session as it is stored now; the session that opened the socket may have ended."""
+    """The user of the stored session; the session that opened the socket may have ended."""
     session = scope.get("session")
     if session is None or not session.session_key:
         return AnonymousUser()

@@ -1,7 +1,7 @@
 """One subscription per process and cluster, with the present figures. Sockets are woken when there is news.
 
-No socket is written to from here. A woken socket asks for the frame that brings it from its position to the present
-one. So a slow socket gets one merged delta, or a snapshot, and delays no other.
+No socket is written to from here. A woken socket requests the frame that leads from its position to the present one. So
+a slow socket gets one merged delta, or a snapshot, and delays no other.
 """
 
 import asyncio

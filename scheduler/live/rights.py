@@ -1,7 +1,7 @@
 """Notifies live streams at once when their user's permissions may have ended: on logout, revocation and deactivation.
 
-The message only says whose permissions to read again, so a lost or needless one does no harm: each stream reads its
-permissions from the database every few seconds anyway.
+The message only names the users whose permissions must be read again, so a lost or needless one does no harm: each
+stream reads its permissions from the database every few seconds anyway.
 """
 
 import asyncio

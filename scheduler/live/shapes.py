@@ -1,7 +1,7 @@
 """The frames of the live stream, declared once.
 
-The type checker holds the publisher to these shapes, and `make schema` makes the front end's types of them. Amounts are
-integers in base units: cpu in milli, memory in bytes, device memory in MiB, everything else in whole units.
+The type checker checks the publisher against these shapes, and `make schema` generates the front end's types from them.
+Amounts are integers in base units: cpu in milli, memory in bytes, device memory in MiB, everything else in whole units.
 """
 
 from datetime import datetime

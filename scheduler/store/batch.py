@@ -107,7 +107,7 @@ class Batch:
     devices: dict[tuple[str, str], DeviceRow] = field(default_factory=dict)
     """(node, uuid) -> the device, for every device that the batch touches."""
     replaced: dict[str, tuple[FinishedReason, str]] = field(default_factory=dict)
-    """Workload slices replaced by a newer one: key -> why they are finished."""
+    """Workload slices replaced by a newer one: key -> the reason why it is finished."""
     consumed: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     """Admission fair sharing: LocalQueue row id -> its decayed usage."""
 

@@ -28,7 +28,7 @@ from scheduling.model.workload import Workload
 from scheduling.world import World
 
 _MAX_STEPS = 16
-"""A workload with more steps than this in one instant is a bug of ours, and raises an error."""
+"""More steps than this of one workload in one instant mean a bug, and raise an error."""
 
 
 _MAX_FAMILY_STEPS = 128
@@ -182,7 +182,7 @@ class BatchBuilder:
             self._make_way_for_slice(workload)
 
     def _make_way_for_slice(self, workload: Workload) -> None:
-        """Finish an evicted slice of an elastic job instead of requeueing it beside its replacement."""
+        """Finish an evicted slice of an elastic job instead of requeueing it together with its replacement."""
         if not self._rows.waiting_slice_of(workload.key):
             return
         self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has since requested another size")

@@ -66,8 +66,8 @@ def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, s
     delay all others.
 
     Workloads in `outdated` (row id -> key) are among the changes at whatever position their notes are, because a batch
-    was refused for them. Otherwise the batch would be decided in the same way and refused until all older notes are
-    gone, and these are deleted only when a batch is saved.
+    was refused for them. Otherwise the same batch would be decided and refused until all older notes are deleted, which
+    happens only when a batch is saved.
 
     The generation is read first. An edit between the two reads then fails the batch's check instead of slipping past
     it.

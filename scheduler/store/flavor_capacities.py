@@ -1,4 +1,4 @@
-"""The quotas of each flavor beside the capacity of its nodes."""
+"""The quotas of each flavor and the capacity of its nodes."""
 
 from __future__ import annotations
 

@@ -69,8 +69,9 @@ class RowIndex:
     no undo here."""
 
     def __init__(self, cluster_id: int, world: World, aside: Collection[str] = ()) -> None:
-        """`aside` are the keys of workloads that are left out: the World does not know those that wait, and those
-        that hold quota take no steps."""
+        """`aside` are the keys of workloads that are left out: the waiting ones are not in the World, and those that
+        hold quota take no steps.
+        """
         self._cluster_id = cluster_id
         self._world = world
         self.aside = set(aside)
@@ -124,8 +125,9 @@ class RowIndex:
             self._read_workloads(None, now)
 
     def apply(self, changes: Changes, now: float) -> None:
-        """Apply the changed rows as they are now. Deleted objects are removed first, since a new object may have the
-        name."""
+        """Apply the present state of the changed rows. Deleted objects are removed first, since a new object may have
+        the name.
+        """
         for kind in KINDS_IN_ORDER:
             noted = changes.by_kind.get(kind)
             if noted:
@@ -387,7 +389,7 @@ class RowIndex:
         return key if key in self._variants or self.has_variants(workload) else ""
 
     def family(self, key: str, is_wanted: Callable[[str], bool]) -> Family | None:
-        """A parent with its variants; None where it is unknown, finished or set aside, or has none by its queue."""
+        """A parent with its variants; None if it is unknown, finished or set aside, or has none by its queue."""
         parent = self._world.workload(key)
         if parent is None or key not in self.workloads or key in self.aside or not self.has_variants(parent):
             return None

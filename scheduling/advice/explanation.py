@@ -140,7 +140,7 @@ class FlavorVerdict:
     domains: int = 0
     """The number of domains of its topology; 0 without one."""
     domains_refused: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> how many of the topology's domains have no room for a pod."""
+    """Reason -> the number of the topology's domains without room for a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Explanation:
     workload_holders: tuple[WorkloadHolder, ...] = ()
     victims: tuple[Victim, ...] = ()
     factors: PriorityFactors | None = None
-    """The parts of its multifactor priority, as of the last calculation; None where its class orders it."""
+    """The parts of its multifactor priority, as of the last calculation; None if its class orders it."""
 
 
 def explain(state: State, parts: CycleParts, key: str, variants: Sequence[str] = ()) -> Explanation:
@@ -263,7 +263,7 @@ def _not_queued(info: WorkloadInfo, cq: ClusterQueueState | None) -> Explanation
 
 
 class _Order:
-    """The workloads that come before a workload."""
+    """The workloads ahead of a workload."""
 
     def __init__(self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         self._state = state
@@ -464,7 +464,7 @@ class _Search:
         return Rule.NONE, ""
 
     def _with_others(self, group: GroupState, slot: FlavorSlot) -> list[str]:
-        """The flavor together with those found for the other resource groups, whose labels select nodes too."""
+        """The flavor and those found for the other resource groups, whose labels select nodes, too."""
         others = {
             choice.flavor
             for result in self._entry.assignment.pod_sets

@@ -42,7 +42,7 @@ class Fragmentation:
 
 
 def fragmentation(state: State) -> Fragmentation:
-    """Report where devices are idle, and how much of the idle part no typical pod could use."""
+    """Report the idle devices, and the idle part that no typical pod could use."""
     fleet = state.fleet
     return Fragmentation(
         cluster_report(fleet),
@@ -80,7 +80,9 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class MoveAdvice:
-    """The result, as a sentence too, with the plan if there is one; `detail` says why the workload is inadmissible."""
+    """The result, as a sentence too, with the plan if there is one; `detail` is the reason why the workload is
+    inadmissible.
+    """
 
     outcome: MoveOutcome
     plan: MovePlan | None = None

@@ -1,4 +1,4 @@
-"""Applies decisions to the state: reserves quota for a workload, or asks a workload to stop."""
+"""Applies decisions to the state: reserves quota for a workload, or preempts a workload."""
 
 from __future__ import annotations
 

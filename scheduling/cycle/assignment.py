@@ -54,7 +54,7 @@ class RefusalKind(IntEnum):
     NO_TOPOLOGY = 7
     """A pod set needs exactly one flavor with a topology, and got none or several."""
     NODES = 8
-    """No node takes pods that ask for no devices."""
+    """No node takes pods that request no devices."""
     USER_LIMIT = 9
     """The workload's user would hold more than a limit by user allows; the text gives the limit."""
 
@@ -89,7 +89,7 @@ SEVERITY = {
 
 
 class Choice:
-    """The flavor chosen for one resource of a pod set. `cell` is None where the flavor does not limit the resource."""
+    """The flavor chosen for one resource of a pod set. `cell` is None if the flavor does not limit the resource."""
 
     __slots__ = ("cell", "flavor", "level", "mode", "tried")
 

@@ -255,8 +255,9 @@ class Cycle:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
     def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
-        """Return the preempted workloads that count as gone for the entry: those of its cohort tree, or those of all
-        trees if the entry has a topology, because trees share nodes."""
+        """Return the preempted workloads whose quota counts as free for the entry: those of its cohort tree, or those
+        of all trees if the entry has a topology, because trees share nodes.
+        """
         if not entry.assignment.topology_usage:
             return self._claims(entry)
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
@@ -294,8 +295,9 @@ class Cycle:
                 gone[key] = info
 
     def _fits_without_victims(self, entry: Entry) -> bool:
-        """Return whether an entry that does not fit at once fits without its own victims and those of earlier
-        entries: whatever fits beside them fits without them."""
+        """Return whether an entry that does not fit at once fits without its own victims and those of earlier entries:
+        an entry that fits with them also fits without them.
+        """
         self._set_gone(self._victims(entry))
         own = {target.info.key: target.info for target in entry.targets}
         if entry.replaced is not None:

@@ -368,7 +368,8 @@ class _GroupSearch:
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
     ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
         """Downgrade a flavor that has quota but no place: it needs preemption if the ClusterQueue allows it for
-        devices, otherwise it does not fit. `_explain_devices` says why if no other flavor fits."""
+        devices, otherwise it does not fit. `_explain_devices` gives the reason if no other flavor fits.
+        """
         if self._assigner.has_place(self._info, self._cq, self._assignment, self._results, group, slot):
             return FIT, fits
         refusals.append(_UNEXPLAINED._replace(flavor=slot.name))

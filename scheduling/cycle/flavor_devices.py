@@ -1,6 +1,6 @@
 """Joins quota and nodes in one decision: a flavor with quota but no place for the pods does not fit.
 
-Workloads whose pods ask for devices are placed as soon as some node has registered devices. Once nodes are known, the
+Workloads whose pods request devices are placed as soon as some node has registered devices. Once nodes are known, the
 cluster's `placement` adds pods without devices: in flavors with a topology (`topology`), or in all flavors (`all`). For
 other workloads quota alone decides. Either all pods of all pod sets are placed, or none.
 
@@ -77,12 +77,13 @@ class DeviceAssigner:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
 
     def _by_room(self, pod_set: PodSetRequests) -> bool:
-        """Return whether the pods are placed although they ask for no devices."""
+        """Return whether the pods are placed although they request no devices."""
         return self._state.places_by_room and not self._asks(pod_set)
 
     def _is_left_alone(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
-        """Return whether the cluster's own scheduler places the pods, so that quota alone decides here. A workload
-        that asks for devices is placed whole, except for its pods in flavors where quota alone decides."""
+        """Return whether the cluster's own scheduler places the pods, so that quota alone decides here. A workload that
+        requests devices is placed whole, except for its pods in flavors where quota alone decides.
+        """
         if not self._by_room(pod_set):
             return False
         specs = [self._state.flavors[name] for name in flavors if name in self._state.flavors]
@@ -165,7 +166,7 @@ class DeviceAssigner:
         return self._state.fleet.fits_when_empty(self.to_place(info, pod_set, flavors, least, None))
 
     def device_room(self, assignment: Assignment) -> Room:
-        """Return the upper bound of pods per node, by pod set, for pods that ask for devices."""
+        """Return the upper bound of pods per node, by pod set, for pods that request devices."""
         without = list(self._state.simulation.removed)
         return {
             result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=without)

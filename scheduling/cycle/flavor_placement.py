@@ -1,7 +1,7 @@
 """Places an assignment in its topology and on devices together.
 
-The topology does not know devices. It receives an upper bound of pods per node, and the device search then checks the
-chosen leaves. A leaf that turns out too small is capped, and the topology chooses leaves again.
+The topology ignores devices. It receives an upper bound of pods per node, and the device search then checks the chosen
+leaves. A leaf that turns out too small is capped, and the topology chooses leaves again.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, self._devices.refusal(info, assignment))
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Delay pod sets that wait for admission checks to the second pass. If the workload asks for devices, the
-        whole gang is delayed."""
+        """Delay pod sets that wait for admission checks to the second pass. If the workload requests devices, the whole
+        gang is delayed.
+        """
         if not cq.spec.admission_checks:
             return
         waiting = [

@@ -24,7 +24,9 @@ Requests = list[tuple[str, list[PodSetTopologyRequest]]]
 """Flavor -> the pod sets to place in it, in order of first appearance."""
 
 Room = dict[str, dict[str, int]]
-"""Pod set -> node -> the most pods it can take. Missing nodes take none; missing pod sets have no limit."""
+"""Pod set -> node -> the maximum number of its pods on the node. Missing nodes take none; missing pod sets have no
+limit.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from scheduling.state.workload_info import WorkloadInfo
 class Siblings:
     """The admitted variants of the same parent, by the order of the ClusterQueue's flavors.
 
-    * preferred, lesser: one whose flavor comes before, or after, that of the variant that is decided.
+    * preferred, lesser: a variant whose flavor precedes, or follows, that of the variant that is decided.
     * may_migrate: its flavor comes no later than the policy's `lastAcceptableFlavorName`.
     """
 

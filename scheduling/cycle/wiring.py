@@ -99,9 +99,10 @@ class CycleParts:
         )
 
     def filters(self, info: WorkloadInfo, cq: ClusterQueueState, flavors: Sequence[str]) -> NodeFilters | None:
-        """Return the constraints that keep a workload's pods off the nodes of these flavors. None if there are no
-        such constraints, if the pods ask for no devices, or if they are placed after admission checks: then quota
-        alone decides."""
+        """Return the constraints that keep a workload's pods off the nodes of these flavors. None if there are no such
+        constraints, if the pods request no devices, or if they are placed after admission checks: then quota alone
+        decides.
+        """
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None
 

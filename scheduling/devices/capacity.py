@@ -50,7 +50,7 @@ def flavor_capacity(
     transformations: Sequence[Transformation] = (),
 ) -> list[FlavorCapacity]:
     """Every resource with a quota, sorted by name. Nodes out of service count too, because a cordon is temporary. A
-    node that does not state a resource has none of it; the capacity of a resource that only transformations produce is
+    node that does not report a resource has none of it; the capacity of a resource that only transformations produce is
     computed from the nodes' own resources.
     """
     reached = [node for node in nodes if matches_node_selector(flavor.node_labels, node.selectable_labels)]

@@ -42,7 +42,7 @@ class Estimator:
 
     def answers(self, snapshot: Snapshot, starts: Floats | None) -> list[StartEstimate]:
         """Return the estimates of all waiting workloads from (D, Q) starts in seconds from now, which any forward run
-        may have found: infinite where a workload never starts, None where no run times are known.
+        may have found: infinite if a workload never starts, None if no run times are known.
         """
         paces = _paces(snapshot)
         return [self._answer(snapshot, index, starts, paces[index]) for index in range(len(snapshot.waiting))]

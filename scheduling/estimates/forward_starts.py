@@ -36,8 +36,9 @@ class ForwardRun:
         self.starts = np.full(lasts.shape, np.inf)
 
     def run(self, until: int | None = None) -> Floats:
-        """Return (D, Q) starts in seconds from now, infinite where a workload never starts. With `until`, draws end
-        as soon as the waiting workload of that index has started."""
+        """Return (D, Q) starts in seconds from now, infinite if a workload never starts. With `until`, draws end as
+        soon as the waiting workload of that index has started.
+        """
         active = np.arange(self._now.size)
         while active.size:
             self._start_fitting(active)

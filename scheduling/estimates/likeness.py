@@ -7,7 +7,7 @@ from typing import Final
 from scheduling.estimates.snapshot import Levels
 
 _HASH: Final = re.compile(r"-[0-9a-f]{5}$")
-"""The end of a workload's name that Kueue makes from the name of its job."""
+"""The suffix that Kueue adds to a job's name to make the name of its workload."""
 _NUMBERED: Final = re.compile(r"(?:[-._][a-z]*[0-9][a-z0-9]*|(?<=[a-z])[0-9]+)$")
 _NOT_OF_SHAPE: Final = frozenset({"pods", "device"})
 
@@ -26,7 +26,7 @@ def name_stem(workload: str) -> str:
 def like_levels(
     namespace: str, local_queue: str, cluster_queue: str, workload: str, amounts: Mapping[str, int]
 ) -> Levels:
-    """Return the groups of a workload, the narrowest first. `amounts` are what it requests in all, in base units."""
+    """Return the groups of a workload, the narrowest first. `amounts` are its total requests, in base units."""
     shape = tuple(sorted((name, int(amount)) for name, amount in amounts.items() if name not in _NOT_OF_SHAPE))
     stem = name_stem(workload)
     return (

@@ -24,7 +24,7 @@ _MAX_KEPT: Final = 200
 MAX_GROUPS: Final = 20_000
 """Groups that are kept: users name workloads, so that new groups never cease."""
 _BACKING_OFF_RUNS: Final = 5.0
-"""All runs of a coarser level together weigh as many as this number of the workload's own level."""
+"""All runs of a coarser level together weigh as much as this number of runs of the workload's own level."""
 _MAX_OVERRUN: Final = 0.2
 """A run that outlives all known ones lasts longer by at most this share of its age."""
 _MIN_OVERRUN: Final = 0.02
@@ -62,7 +62,8 @@ class Survival:
 def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats) -> Survival:
     """Return the survival of runs with these lengths; `ended` is False for an unfinished run.
 
-    At equal lengths, ended runs come before unfinished ones, as is the convention. Raises ValueError if none has ended.
+    At equal lengths, ended runs come before unfinished ones, as is usual in survival analysis. Raises ValueError if
+    none has ended.
     """
     if not ended.any():
         raise ValueError("Required value: at least one run that has ended")
@@ -137,7 +138,7 @@ class RunTimes:
                     self._ages[True][level].append(age / workload.declared_seconds)
 
     def remaining(self, levels: Levels, ages: Floats, declared: Floats, uniform: Floats) -> Floats:
-        """Return (D, n) remaining times in seconds of n like workloads; `declared` is NaN where no length is declared.
+        """Return (D, n) remaining times in seconds of n like workloads; `declared` is NaN if no length is declared.
 
         Where one is declared and enough declared runs have ended, the share of it that runs use is drawn; else the
         length of like runs.

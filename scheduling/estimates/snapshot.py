@@ -57,7 +57,7 @@ class Unknown(StrEnum):
     """Why there is no estimate."""
 
     NO_RUN_ENDED = "NoRunEnded"
-    """Too few runs have ended to know how long any lasts."""
+    """Too few runs have ended to estimate run times."""
     NO_START_FORESEEN = "NoStartForeseen"
     """In more than a tenth of the forward runs it does not start, so the interval has no end."""
     BEYOND_REACH = "BeyondReach"

@@ -26,16 +26,16 @@ class EvictionRequest:
 class WorkloadContext:
     """The inputs of a lifecycle step besides the workload itself.
 
-    `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` why it is inactive apart
-    from its stop policy. `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None if the
-    object does not exist. `admissibility_error` says why ClusterQueue and workload do not match,
-    `claim_refusal` why its claims make it inadmissible.
+    `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` why it is inactive apart from
+    its stop policy. `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None if the object
+    does not exist. `admissibility_error` is the reason why ClusterQueue and workload do not match, `claim_refusal` the
+    reason why its claims make it inadmissible.
 
-    `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
-    `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
-    names the nodes and devices it holds that an operator drains. `on_hold` is why its job wants no pods for now, empty
-    if it wants them; None where another controller writes that into the conditions. `accumulated_seconds` is its
-    running time in earlier admissions.
+    `wanted_active` is spec.active as its owner set it. `pods_stopped`: all of its pods have stopped. `lacks_devices`:
+    it requests devices and was admitted on quota alone, before any device was known. `drained` names the nodes and
+    devices it holds that an operator drains. `on_hold` is the reason why its job needs no pods for now, empty if it
+    needs them; None where another controller writes that into the conditions. `accumulated_seconds` is its running time
+    in earlier admissions.
     """
 
     configuration: Configuration

@@ -1,7 +1,7 @@
 """Elastic jobs that shrink while they hold quota: the admission's counts follow the pod sets' counts.
 
-Quota is free at once, as in Kueue. A slice of a device is free only when its pod is gone. The Job controller chooses
-which pods end. So a workload may hold more placed pods than its admission counts for a while, and its replica
+Quota is free at once, as in Kueue. A slice of a device is free only when its pod has been deleted. The Job controller
+chooses which pods end. So a workload may hold more placed pods than its admission counts for a while, and its replica
 numbers may have gaps afterwards.
 """
 
@@ -23,9 +23,9 @@ def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) ->
     """The workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if it does
     not hold more.
 
-    `pods_may_run`: it was admitted, so placed pods beyond the count are held until the cluster reports them gone.
-    Otherwise the replicas with the highest numbers are dropped. Placed pods decide which domains are held; without
-    any, domains are cut from the end of their stored order.
+    `pods_may_run`: it was admitted, so placed pods beyond the count are held until the cluster reports their deletion.
+    Otherwise the replicas with the highest numbers are dropped. Placed pods decide which domains are held; without any,
+    domains are cut from the end of their stored order.
     """
     if workload.admission is None:
         return workload

@@ -1,4 +1,4 @@
-"""Why a workload is not queued, as its QuotaReserved condition says; checks in Kueue's order."""
+"""The reason why a workload is not queued, as in its QuotaReserved condition; checks in Kueue's order."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionRea
 
 @dataclass(frozen=True, slots=True)
 class StepEvent:
-    """An event of a step; `ours` marks events that Kueue does not have."""
+    """An event of a step; `ours` marks kueueweb's events, which Kueue does not have."""
 
     reason: str
     message: str
@@ -122,7 +122,7 @@ def _by_claims(workload: Workload, context: WorkloadContext, now: float) -> Step
 
 
 def _on_hold(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Take the quota of a workload whose job wants no pods, and keep it out of its queue until the job wants some
+    """Release the quota of a workload whose job needs no pods, and keep it out of its queue until the job needs some
     (Kueue: a StatefulSet that is scaled to zero).
     """
     reserved = workload.condition(ConditionType.QUOTA_RESERVED)

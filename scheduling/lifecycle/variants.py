@@ -39,7 +39,7 @@ class Family:
     def of(
         cls, parent: Workload, variants: Collection[Workload], wanted: Collection[str], queue: ClusterQueue
     ) -> Family | None:
-        """Sort the variants by their flavors; None where the ClusterQueue has no policy. Variants of flavors that it no
+        """Sort the variants by their flavors; None if the ClusterQueue has no policy. Variants of flavors that it no
         longer has are left out: they are about to be deleted.
         """
         if queue.concurrent_admission is None:
@@ -140,7 +140,7 @@ def _evicted(family: Family, now: float) -> Step | None:
 
 
 def _preempted_with(parent: Workload, variant: Workload) -> Workload:
-    """The parent says for which workload its variant was preempted. (Kueue's says nothing.)"""
+    """The parent's condition names the workload for which its variant was preempted. (Kueue's says nothing.)"""
     if not variant.is_true(ConditionType.PREEMPTED):
         return parent
     conditions = {**parent.conditions, ConditionType.PREEMPTED: variant.conditions[ConditionType.PREEMPTED]}
@@ -178,7 +178,7 @@ def _is_outdated(parent: Workload, variant: Workload) -> bool:
 
 
 def _tries(family: Family) -> bool:
-    """Whether the parent wants to run now: it is active, and waits for no back-off (Kueue's variants try meanwhile)."""
+    """Whether the parent should run now: it is active, and waits for no back-off (Kueue's variants try meanwhile)."""
     return family.is_wanted(family.parent) and not family.parent.is_false(ConditionType.REQUEUED)
 
 
@@ -204,7 +204,7 @@ def _activated(family: Family, now: float) -> Step | None:
 
 
 def _welcome(family: Family) -> Iterator[tuple[Workload, str]]:
-    """The variants that are to try, with the reason."""
+    """The variants that should be queued, with the reason."""
     admitted, last = family.admitted, family.policy.last_acceptable_flavor
     if not _tries(family):
         return
@@ -289,7 +289,7 @@ def _gate_opened(family: Family, now: float) -> Step | None:
 
 
 def _told(family: Family, now: float) -> Step | None:
-    """The parent says why it waits: what its variants wait for. (Kueue's says nothing.)"""
+    """The parent's condition explains why it waits: what its variants wait for. (Kueue's says nothing.)"""
     parent = family.parent
     said = parent.condition(ConditionType.QUOTA_RESERVED)
     if parent.admission is not None or not family.variants or not _tries(family):
@@ -353,8 +353,8 @@ def family_refusal(
     hands_over: bool = False,
     is_elastic: bool = False,
 ) -> str:
-    """Why a workload can have no variants; "" where it can. Its pods are the parent's, and a variant's place would be
-    unknown to them, so that nothing is placed by us where a ClusterQueue has a policy.
+    """Why a workload can have no variants; "" if it can. Its pods are the parent's, and a variant's place would be
+    unknown to them, so kueueweb places no pods of a ClusterQueue with a policy.
 
     `vendors`: those of the devices that are assigned here; `with_topology`: the flavors of the ClusterQueue that have
     one; `placed`: those in which pods without devices get nodes from us; `hands_over`: it sends workloads elsewhere.

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class MistakeReason(StrEnum):
-    """The kind of mistake; stable, so that clients may test for it. Kubernetes' cause where there is one."""
+    """The kind of mistake; stable, so that clients may test for it. Kubernetes' cause, if it has one."""
 
     INVALID = "Invalid"
     REQUIRED = "Required"

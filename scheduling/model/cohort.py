@@ -36,8 +36,9 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionProtection:
-    """Protection from preemption, an extension of ours that is off by default: a workload may be preempted only
-    after it ran for `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption."""
+    """Protection from preemption, an extension of kueueweb that is off by default: a workload may be preempted only
+    after it ran for `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption.
+    """
 
     minimum_run_seconds: float = 0.0
     cool_down_seconds: float = 0.0
@@ -54,10 +55,11 @@ DEFAULT_USAGE_WEIGHTS: Mapping[str, float] = {"cpu": 1.0}
 @dataclass(frozen=True, slots=True)
 class PriorityWeights:
     """The weight of each factor between 0 and 1. `favor_small`: the smaller the job, the larger its size factor;
-    `relative_to_time`: its size is what it asks for per minute of its time limit.
+    `relative_to_time`: its size is what it requests per minute of its time limit.
 
     The fair share follows past use: `half_life_seconds` after it, use counts half; `usage` are the weights of the
-    resources in it, per core, GiB or other unit (Slurm's TRESBillingWeights)."""
+    resources in it, per core, GiB or other unit (Slurm's TRESBillingWeights).
+    """
 
     age: float = 0.0
     association: float = 0.0
@@ -75,7 +77,7 @@ class PriorityWeights:
 
 
 ANYONE: Final = "*"
-"""The name of a limit for each user, or of one for all groups together, without an entry of their own."""
+"""The name of the limit of each user, or of all groups together, without a limit by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,9 +127,9 @@ class Features:
 class Configuration:
     """Kueue's Configuration. An absent block is None, and its feature is off.
 
-    `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of ours
-    (StrictKueueLifecycle) that follows Kueue's lifecycle even where ours is better for users. `placement` is no part
-    of Kueue's Configuration: the cluster says which pods are placed on nodes.
+    `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of kueueweb
+    (StrictKueueLifecycle) for Kueue's life cycle, even where kueueweb's is better for users. `placement` is no part of
+    Kueue's Configuration: the cluster's setting decides which pods are placed on nodes.
 
     `integrates_claims` is Kueue's gate KueueDRAIntegration. Without it `rejects_claims`
     (KueueDRARejectWorkloadsWhenDRADisabled) keeps workloads with claims out; without both, claims count nothing.

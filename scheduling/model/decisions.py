@@ -30,7 +30,9 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """`workload` must stop to make room for `preemptor`. It keeps its quota until the World is told that it stopped."""
+    """`workload` must stop to make room for `preemptor`. It keeps its quota until the World is notified that it
+    stopped.
+    """
 
     workload: str
     cluster_queue: str
@@ -99,9 +101,9 @@ class CycleResult:
     """The decisions of one cycle, each list in the order in which they were made.
 
     `outcomes` holds only workloads whose reason or message changed. `progressed`: the cycle admitted, preempted,
-    evicted or moved a workload, so that another cycle makes sense. `read`: how many waiting workloads were read again
-    before it. `preemption_skips`: ClusterQueue -> the number of preemptions that were skipped because earlier entries
-    of the cycle had taken their victims or quota.
+    evicted or moved a workload, so that another cycle may decide more. `read`: how many waiting workloads were read
+    again before it. `preemption_skips`: ClusterQueue -> the number of preemptions that were skipped because earlier
+    entries of the cycle had taken their victims or quota.
     """
 
     cycle: int

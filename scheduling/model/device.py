@@ -16,7 +16,7 @@ HAMI_CORE_MODE = "hami-core"
 MIG_MODE = "mig"
 
 SPLIT = "split"
-"""The attribute that says how a device is split, for nodes or vendors with two ways to split."""
+"""The attribute that holds a device's sharing mode, for nodes or vendors with two modes."""
 SOFT_SPLIT = "soft"
 HARD_SPLIT = "hard"
 QOS_POLICY = "QosPolicy"

@@ -12,9 +12,9 @@ from scheduling.model.vocabulary import StopPolicy
 class LocalQueue:
     """Kueue's LocalQueue. `fair_weight` is used by admission fair sharing, and as the shares of Slurm's Fair Tree.
 
-    `consumed` is the stored decayed usage of admission fair sharing (resource -> natural units), and `consumed_at`
-    its time; None if none was stored. `past_use` is its decayed use by the records of use (resource -> seconds of
-    one core, GiB or other unit), of which the fair shares of multifactor priorities follow.
+    `consumed` is the stored decayed usage of admission fair sharing (resource -> natural units), and `consumed_at` its
+    time; None if none was stored. `past_use` is its decayed use by the records of use (resource -> seconds of one core,
+    GiB or other unit), from which the fair shares of multifactor priorities are computed.
     """
 
     namespace: str

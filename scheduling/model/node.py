@@ -27,9 +27,9 @@ class Node:
     """One node, immutable.
 
     `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes, pods
-    in pods. `foreign_usage` is the usage of pods without a reservation of ours: the requests of all other pods that are
-    neither Succeeded nor Failed, and their number under `pods`. A node that does not state cpu, memory or pods has no
-    limit of that resource; it has none of any other resource that it does not state.
+    in pods. `foreign_usage` is the usage of pods without a reservation by kueueweb: the requests of all other pods that
+    are neither Succeeded nor Failed, and their number under `pods`. A node that does not state cpu, memory or pods has
+    no limit of that resource; it has no other resources than those that it reports.
 
     `found` are slices of its devices that other schedulers decided, as seen in the cluster. They may exceed a device
     and so close it; an unreadable slice counts as the whole device. The requests of their pods are in `foreign_usage`.
@@ -61,7 +61,8 @@ class Node:
 
     def emptied(self) -> Node:
         """Return the node as it would be without any pod, ready, uncordoned and with healthy devices. Taints that
-        Kubernetes sets itself for the state of a node are gone too."""
+        Kubernetes itself sets for the state of a node are removed, too.
+        """
         return replace(
             self,
             taints=tuple(taint for taint in self.taints if not taint.key.startswith(_STATE_TAINTS)),

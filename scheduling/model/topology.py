@@ -141,9 +141,9 @@ class PodSetTopologyRequest:
     `requests` are as in TopologyUsage. `topology` is None if the ClusterQueue implies topology-aware scheduling (placed
     like `unconstrained`). The node selector includes the labels that admission checks added. `room` is an upper bound
     of pods by node name, for reasons outside the topology (devices); nodes left out take none, None is no bound.
-    `room_beside_leader` is the same for nodes that seat the leader, where it is known to be lower. For elastic jobs,
-    `kept` is where pods of the set run already, in addition to the `count` pods to place, and `leaving` where pods
-    still run that are to be removed.
+    `room_beside_leader` is the same for nodes that seat the leader, if it is known to be lower. For elastic jobs,
+    `kept` are the domains of running pods of the set, in addition to the `count` pods to place, and `leaving` those of
+    pods that will be removed but still run.
     """
 
     pod_set: str

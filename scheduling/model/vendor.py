@@ -79,7 +79,7 @@ class MemoryRounding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VendorResources:
-    """Resource names in a container's limits; empty where the vendor has none. Memory units are in MiB."""
+    """Resource names in a container's limits; empty if the vendor has none. Memory units are in MiB."""
 
     count: str
     memory: str = ""
@@ -216,7 +216,7 @@ class FitRules:
     split_modes: bool = False
     """Each node splits devices by hardware or softly, and pods request one of the two (Ascend)."""
     soft_split: bool = False
-    """Devices are split softly if their node does not say how."""
+    """Devices are split softly if their node does not report a mode."""
     score_includes_request: bool = False
     """A device's score includes the request, as in HAMi where the device's type is the vendor's word."""
     zones_by_default: bool = False
@@ -303,7 +303,8 @@ class DeviceVendor:
 
     `model_in_allocations`: pods' annotations contain the device's model where other vendors write their word (AMD).
     `lock` is None for vendors whose plugin needs none to find the pod. `device_cores` are the cores of a device
-    whatever it registers (0: as registered). `hami_rules` are the rules of HAMi where it is wrong and we are not.
+    whatever it registers (0: as registered). `hami_rules` enables rules of HAMi that are wrong and that kueueweb
+    corrects by default.
     """
 
     common_word: str

@@ -40,9 +40,9 @@ class ConditionStatus(StrEnum):
     TRUE = "True"
     """The condition holds."""
     FALSE = "False"
-    """The condition does not hold; its reason says why."""
+    """The condition does not hold; its reason gives the cause."""
     UNKNOWN = "Unknown"
-    """The writer of the condition cannot tell."""
+    """The writer of the condition does not know the state."""
 
 
 class WorkloadStatus(StrEnum):
@@ -289,7 +289,7 @@ class StopPolicy(StrEnum):
 
 
 class WithinClusterQueuePolicy(StrEnum):
-    """The workloads of its own ClusterQueue that a pending workload may preempt."""
+    """Kueue's `withinClusterQueue`: the workloads of its own ClusterQueue that a pending workload may preempt."""
 
     NEVER = "Never"
     """Pending workloads wait for free quota instead of preempting in their own queue."""
@@ -380,7 +380,7 @@ class PlacementScope(StrEnum):
     Kueue."""
 
     DEVICES = "devices"
-    """Pods of workloads that ask for devices."""
+    """Pods of workloads that request devices."""
     TOPOLOGY = "topology"
     """Also pods in flavors with a topology."""
     ALL = "all"

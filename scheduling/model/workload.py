@@ -72,11 +72,11 @@ class Workload:
 
     `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
-    workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`:
-    the workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its
-    topology when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority.
-    `submitted_by` is the user in whose limits it counts; empty where the user is not known. `parent`: the key of the
-    workload of which it is a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`.
+    workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`: the
+    workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its topology
+    when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority. `submitted_by` is
+    the user in whose limits it counts; empty if the user is not known. `parent`: the key of the workload of which it is
+    a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`.
     """
 
     namespace: str
@@ -125,7 +125,7 @@ class Workload:
 
     @property
     def is_charged(self) -> bool:
-        """Whether it holds quota of its own: the parent of variants has an admission without any usage."""
+        """Whether it holds quota itself: the parent of variants has an admission without any usage."""
         return self.admission is not None and any(each.resource_usage for each in self.admission.pod_set_assignments)
 
     @property

@@ -17,8 +17,9 @@ from scheduling.policies.resource_vector import Vector, capped, raised, total_of
 
 @dataclass(frozen=True, slots=True)
 class CapacityQueue:
-    """The declaration of a queue. `parent` None: it is the root, whose capability is all there is to divide.
-    `capability`: a resource that it lacks has the limit of the parent, at the root none."""
+    """The declaration of a queue. `parent` None: it is the root, whose capability is the total to divide. `capability`:
+    a resource that it lacks has the limit of the parent, at the root none.
+    """
 
     parent: str | None
     deserved: Vector = field(default_factory=dict)
@@ -28,8 +29,8 @@ class CapacityQueue:
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """The amounts that a queue owns, the part that is never lent, its limit, and the most that it may use beside the
-    guarantees of others.
+    """The amounts that a queue owns, the part that is never lent, its limit, and the maximum that it may use besides
+    the guarantees of others.
     """
 
     deserved: Vector

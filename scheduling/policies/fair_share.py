@@ -57,8 +57,8 @@ def fair_shares(total: float, claims: Iterable[QueueClaim], usage_factor: float 
 
 
 def allocatable(claim: QueueClaim, share: float, total: float) -> float:
-    """Return how much a queue may use before it exceeds its share: its quota, or its fair share if that is larger,
-    within its limit. Without a bound it is the total.
+    """Return the amount that a queue may use before it exceeds its share: its quota, or its fair share if that is
+    larger, within its limit. Without a bound it is the total.
     """
     found = min(max(claim.quota, share), claim.limit)
     return total if math.isinf(found) else found

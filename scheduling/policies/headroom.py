@@ -1,4 +1,4 @@
-"""Headroom: how much more a queue, and a user in it, may request, as YuniKorn computes it.
+"""Headroom: the amount that a queue, and a user in it, may still request, as YuniKorn computes it.
 
 A path is a leaf queue and its parents, up to the root. A maximum limits only the resources that it names. Limits of
 users and groups can be on any queue of the path, and count the usage of the user or the group below that queue.

@@ -17,7 +17,7 @@ class Share(NamedTuple):
 
     @property
     def weighted(self) -> float:
-        """The share as it is reported: infinite for a borrower of weight 0."""
+        """The reported share: infinite for a borrower of weight 0."""
         return math.inf if self.infinite else self.value
 
 

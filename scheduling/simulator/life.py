@@ -108,7 +108,7 @@ class Life:
         raise RuntimeError(f"workload {self.workload.key} changes state again and again")
 
     def _reconcile_once(self) -> bool:
-        """Delete an orphan or a workload that was kept long enough; otherwise apply the next step of its lifecycle."""
+        """Delete an orphan or a workload whose retention has ended; otherwise apply the next step of its lifecycle."""
         if not self.has_owner and (self.deleting or self.was_of_a_job):
             if not self.deleting:
                 reason, message = FinishedReason.OWNER_NOT_FOUND, "The workload's owner no longer exists"

@@ -150,7 +150,7 @@ def _seconds(text: str | None) -> float:
 
 
 class Replay:
-    """Plays a recording to a World, and asks our rules at each decision that it meets."""
+    """Replays a recording into a World, and asks our rules at each recorded decision."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._world = World(configuration)

@@ -49,8 +49,9 @@ class WorkloadTracker:
             self._state.enqueue(info, cq)
 
     def _has_variants(self, info: WorkloadInfo) -> bool:
-        """Return whether the workload has variants: as in Kueue all but these themselves, where there is a policy. One
-        that is charged for quota of its own, from before there was a policy, has none until it waits again."""
+        """Return whether the workload has variants: as in Kueue, all others if there is a policy. A workload that has
+        held its own quota since before the policy has none until it waits again.
+        """
         workload = info.workload
         if workload.parent:
             return False

@@ -178,7 +178,7 @@ class ClusterQueueState:
         return found
 
     def forget_ranking(self) -> None:
-        """Drop the cached rankings: a workload arrived, left, or was told to stop."""
+        """Drop the cached rankings: a workload arrived, left, or was asked to stop."""
         self._ranking = None
         self._rankings.clear()
 

@@ -24,8 +24,9 @@ class FlavorMatcher:
         self._answers.clear()
 
     def needs_topology(self, cq: ClusterQueueState, pod_set: PodSetRequests) -> bool:
-        """Return whether the pods must be placed in a topology: they ask for one, or all flavors of the ClusterQueue
-        have one."""
+        """Return whether the pods must be placed in a topology: they request one, or all flavors of the ClusterQueue
+        have one.
+        """
         request = pod_set.pod_set.topology_request
         return cq.topology_only or (request is not None and request.asks_for_topology)
 

@@ -28,7 +28,7 @@ class RaisedQuota(NamedTuple):
 
 
 class KnownObjects:
-    """A read-only view of a state. It must be up to date: ask the World for it."""
+    """A read-only view of a state. It must be up to date: read it from the World."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -128,8 +128,9 @@ class KnownObjects:
 
     def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
         """Return the amount of a flavor's resource that the ClusterQueue could still use, borrowing included, if one
-        node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError where it has no
-        such quota."""
+        node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError if it has no
+        such quota.
+        """
         path = list(_path(self._state.cluster_queues[cluster_queue].node, key))
         return _room(path, raised)
 

@@ -1,8 +1,8 @@
 """The order of pending workloads by multifactor priority, for ClusterQueues and cohorts that select it.
 
 As in Slurm, the priorities of all pending workloads are computed every five minutes, and once for each new one. So an
-order is stable for that long, whatever the cycles do. Preemption still follows the priority class: a workload's age
-must not make it evict others.
+order is stable for that long, whatever the cycles do. Preemption still follows the priority class: a workload must not
+evict others because of its age.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The pending workloads of one ClusterQueue: active ones in order, and inadmissible ones, as in Kueue's queue.
 
 Workloads of one LocalQueue with equal scheduling hashes share one `EqualWorkloads` and change between active and
-inadmissible together. So an event that wakes a queue costs as much as there are distinct hashes, not workloads.
+inadmissible together. So the cost of an event that wakes a queue depends on the number of distinct hashes, not of
+workloads.
 """
 
 from __future__ import annotations

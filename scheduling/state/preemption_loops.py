@@ -1,7 +1,7 @@
 """Detects preemption loops by counting, and pauses the workloads in them for growing times.
 
 Example: H preempts L. The freed quota goes to X. L reclaims it from X and is admitted. That wakes H, which preempts L
-again. Each step follows the rules, but together they never end. A workload in such a loop is treated as if it had no
+again. Each step follows the rules, but the steps repeat forever. A workload in such a loop is treated as if it had no
 preemption candidates, until something changes in its cohort tree or the pause ends.
 """
 
@@ -32,7 +32,9 @@ class Pause(NamedTuple):
 
 
 class PreemptionLoopGuard:
-    """Counts which workload preempts which, and knows which are paused. Times are seconds since the epoch."""
+    """Counts the preemptions by pair of workloads, and records which workloads are paused. Times are seconds since the
+    epoch.
+    """
 
     def __init__(self) -> None:
         self._preempted: Counter[str] = Counter()

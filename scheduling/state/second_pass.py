@@ -6,8 +6,8 @@ in their topology and on devices, and the workload is admitted. Attempts come af
 
 * A failed node (see `node_replacement`).
 
-Beyond Kueue: where devices are registered, pods that ask for devices also wait for provisioned nodes, with or without
-a topology, because there are no nodes to place them on before.
+Beyond Kueue: where devices are registered, pods that request devices also wait for provisioned nodes, with or without a
+topology, because there are no nodes to place them on before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_DELAY_SECONDS = 30.0
 
 
 class SecondPass(NamedTuple):
-    """A workload that is to be decided on again, when, and how often that failed already."""
+    """A workload whose second pass is due, its time, and the number of failed attempts."""
 
     info: WorkloadInfo
     due: float
@@ -60,7 +60,7 @@ def waits_for_topology(workload: Workload) -> bool:
 
 
 def is_delayed(workload: Workload) -> bool:
-    """Return whether pods of a workload that holds quota are still to be placed."""
+    """Return whether pods of a workload that holds quota must still be placed."""
     assignments = workload.admission.pod_set_assignments if workload.admission is not None else ()
     return any(assignment.delayed_topology_request == PENDING for assignment in assignments)
 

@@ -78,14 +78,14 @@ class State:
         self.claim_users: dict[str, None] = {}
         """The workloads whose pods claim devices of drivers."""
         self.outdated: dict[str, bool] = {}
-        """Pending workloads to read again before they are decided; the value says whether their requests must be
-        computed again, too. Some may no longer be known.
+        """Pending workloads to read again before they are decided; the value is true if their requests must be computed
+        again, too. Some may no longer be known.
         """
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
         self.has_devices = False
         self.places_by_room = False
-        """Whether pods without devices are placed on nodes, too: the configuration asks for it, and nodes are known."""
+        """Whether pods without devices are placed on nodes, too: the configuration requires it, and nodes are known."""
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads, by name."""

@@ -185,7 +185,7 @@ def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
 def drained_workloads(
     cluster_queues: Iterable[ClusterQueueState], local_queues: Mapping[str, LocalQueue]
 ) -> dict[str, str]:
-    """The admitted workloads that are to end because their queue is drained, with their ClusterQueue."""
+    """The admitted workloads that must stop because their queue is drained, with their ClusterQueue."""
     found: dict[str, str] = {}
     for cq in cluster_queues:
         for key, info in cq.workloads.items():

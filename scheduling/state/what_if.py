@@ -14,7 +14,7 @@ class Simulation:
         self._topologies = topologies
         self.removed: dict[str, WorkloadInfo] = {}
         self.changed: list[str] | None = None
-        """The ClusterQueues whose usage or candidates have changed, in order, while searches of a cycle ask for it."""
+        """The ClusterQueues whose usage or candidates have changed, in order, while searches of a cycle need them."""
 
     def note(self, cluster_queue: str) -> None:
         """Note that a ClusterQueue's usage, or the workloads that hold quota in it, have changed."""

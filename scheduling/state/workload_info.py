@@ -144,8 +144,8 @@ class SchedulingHash:
     that `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`. Labels, annotations, images and
     limits do not count.
 
-    Beyond Kueue: pods that ask for devices also compare their annotations, which select devices. In a namespace with
-    a quota of devices they equal only pods of the same namespace.
+    Beyond Kueue: pods that request devices also compare their annotations, which select devices. In a namespace with a
+    quota of devices they equal only pods of the same namespace.
     """
 
     __slots__ = ("_hash", "_value")

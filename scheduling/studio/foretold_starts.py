@@ -64,7 +64,7 @@ def foretell_starts(
 
     At most `max_estimated` are tried, the first ones of each ClusterQueue; the others are beyond reach.
 
-    `estimators` by tree know past estimates; a tree without one has none. Each forward run gets an equal share of the
+    `estimators`, by tree, hold past estimates; a tree without one has none. Each forward run gets an equal share of the
     time; runs that are cut leave the workloads unknown that they did not reach.
     """
     queues = {name: _waiting(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
@@ -100,7 +100,7 @@ def _tried(queues: Mapping[str, Sequence[WaitingWorkload]], max_estimated: int) 
 
 
 def tree_of(world: World, cluster_queue: str) -> str:
-    """Return the name of the root cohort above a ClusterQueue, or its own name where it has none."""
+    """Return the name of the root cohort above a ClusterQueue, or its own name if it has none."""
     above = world.objects.cohorts_above(cluster_queue)
     return f"cohort {above[-1]}" if above else f"queue {cluster_queue}"
 

@@ -31,8 +31,9 @@ class QueueFigures:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """All devices: how many there are, how many hold a slice or more, and how much of the idle part is too fragmented
-    for typical pods, in thousandths of a device; None without typical pods."""
+    """All devices: their number, the number of those that hold a slice, and the idle part that is too fragmented for
+    typical pods, in thousandths of a device; None without typical pods.
+    """
 
     count: int
     used: int

@@ -36,7 +36,7 @@ class Remedy:
     not. Amounts are integers in base units.
 
     `field_name` is the field that changes on `subject`: `count`, `requests`, `queueName`, `nominalQuota` and so on.
-    `before` and `after` are by resource, or under "" where the field is one value. `workloads` end or move.
+    `before` and `after` are by resource, or under "" if the field is one value. `workloads` end or move.
     """
 
     kind: RemedyKind

@@ -14,7 +14,7 @@ class Trials:
     """Trials of one World at one time. `go_on` is called between cycles: when it returns False, trials end early."""
 
     def __init__(self, world: World, key: str, now: float, go_on: Callable[[], bool] = lambda: True) -> None:
-        """`key` is the workload that is to start."""
+        """`key` is the workload that should start."""
         self.world = world
         self.key = key
         self.now = now

@@ -81,7 +81,7 @@ class SetObject:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """An object is deleted. `kind` is its class; `key` is its name, with the namespace before it where it has one."""
+    """An object is deleted. `kind` is its class; `key` is its name, preceded by its namespace if it has one."""
 
     kind: type[Settable]
     key: str
@@ -118,8 +118,9 @@ class EndWorkload:
 
 @dataclass(frozen=True, slots=True)
 class RequeueWorkload:
-    """A workload that holds quota is evicted and waits again; its pods have stopped at once. A waiting workload stays
-    as it is. Raises KeyError when it is applied to a World without that workload."""
+    """A workload that holds quota is evicted and waits again; its pods have stopped at once. A waiting workload does
+    not change. Raises KeyError when it is applied to a World without that workload.
+    """
 
     key: str
 

@@ -21,8 +21,8 @@ from scheduling.topology.tree import TopologyTree
 class Candidate:
     """A domain that may take pods. Once the domain has taken pods, the counts are the taken ones.
 
-    `units` are slices from the slice level upwards and pods below it; `units_with_leader` are units beside the
-    leader; `leaders` is how many leaders it can seat.
+    `units` are slices from the slice level upwards and pods below it; `units_with_leader` are the units that fit beside
+    the leader; `leaders` is how many leaders it can seat.
     """
 
     number: int

@@ -22,7 +22,7 @@ class SliceLayers:
     """Slices of `size` pods that must each lie in one domain of `level`.
 
     `inner_sizes` has, per level of the topology, the size of the inner layer's slices that the domain's pods are
-    counted in; 1 where no inner layer applies.
+    counted in; 1 if no inner layer applies.
     """
 
     level: int
@@ -75,8 +75,8 @@ class Capacities:
     """The counts of all domains for one shape, as lists by level and domain number.
 
     `pods` and `slices` are the capacity of the domain; `pods_with_leader` and `slices_with_leader` its capacity beside
-    the leader; `leaders` is 1 where the leader can be, and 0 everywhere when there is no leader. Slices are counted
-    from the slice level upwards and are 0 below.
+    the leader; `leaders` is 1 if the leader can be, and 0 everywhere when there is no leader. Slices are counted from
+    the slice level upwards and are 0 below.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Capacities:
         self.count({leaf: _NOTHING if self.shape.ignore_used else used[leaf] for leaf in leaves})
 
     def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
-        """The counts if the leaves, given by number, were used that much more."""
+        """The counts if the leaves, given by number, had this additional usage."""
         own = self.copy()
         used = self._state.used
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
@@ -212,8 +212,8 @@ class Capacities:
     def _seat_leader(
         self, level: int, domain: int, children: range, pods: Sequence[int], beside: Sequence[int]
     ) -> None:
-        """Seat the leader in the child where it costs the fewest pods and, separately, the fewest slices. Without a
-        seat nothing fits.
+        """Seat the leader in the child in which it displaces the fewest pods and, separately, the fewest slices.
+        Without a seat nothing fits.
 
         `pods` is the capacity of the children, `beside` their capacity beside the leader.
         """

@@ -163,8 +163,9 @@ class TopologyFlavor:
         return TopologyAssignment(kept.levels, tuple(TopologyDomain(leaf, counts[leaf]) for leaf in leaves))
 
     def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
-        """Return why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
-        `affinity`, or `resource NAME` for the first resource that lacks room for one pod."""
+        """Return the reasons why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`,
+        `nodeSelector`, `affinity`, or `resource NAME` for the first resource that lacks room for one pod.
+        """
         selection = Selection.of(request, self.tolerations) if self.topology.ends_with_hostname else None
         return self.leaves.exclusions(pod_requests(request), selection)
 

@@ -146,7 +146,7 @@ class TopologyLeaves:
         return self._count(shape, lambda leaf: leaf in inside and self._usable(selection, leaf))
 
     def exclusions(self, requests: PodRequests, selection: Selection | None) -> dict[str, int]:
-        """Return why leaves can take none of the pods, as reason -> number of leaves."""
+        """Return the reasons why leaves can take none of the pods, as reason -> number of leaves."""
         reasons: Counter[str] = Counter()
         for number, key in enumerate(self.tree.leaf_keys):
             reason = self._exclusion(selection, number) if selection is not None else None

@@ -48,7 +48,7 @@ class PlacementPlan:
 
 
 class UnservableRequest(Exception):
-    """The topology cannot express the request; the message says why."""
+    """The topology cannot express the request; the message gives the reason."""
 
 
 def level_problem(topology: Topology, request: TopologyRequest | None) -> str | None:

@@ -18,7 +18,7 @@ Domain = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class TopologyPod:
-    """A pod of one pod set that is not terminated; `domain` is where it was sent, None while it is gated."""
+    """A pod of one pod set that is not terminated; `domain` is its assigned domain, None while it is gated."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -164,7 +164,7 @@ def _leaves(path: Path, name: str, value: Any) -> Iterator[Path]:
 
 
 def value_at(item: JsonObject, path: Path) -> Any:
-    """The value of a leaf; None where it is absent, for the presence of a list entry and for a set's member."""
+    """The value of a leaf; None if it is absent, for the presence of a list entry and for a set's member."""
     here: Any = item
     name = ""
     for kind, text in path:

@@ -1,8 +1,8 @@
 """The API server over HTTP: an ASGI application, watches as streams, and the time that drives the cluster.
 
 One thread does everything that changes the cluster, so that requests and controllers never interleave. What only reads
-is answered by the event loop, in between or while that thread waits for an admission webhook: which may well ask us
-something before it answers.
+is answered by the event loop, in between or while that thread waits for an admission webhook: which may itself send a
+request to this server before it answers.
 """
 
 from __future__ import annotations

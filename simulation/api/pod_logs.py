@@ -22,7 +22,7 @@ _MAX_LINES: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class LogRequest:
-    """GET pods/NAME/log, read and found to make sense. `since` is in seconds since the epoch."""
+    """A valid request GET pods/NAME/log. `since` is in seconds since the epoch."""
 
     namespace: str
     name: str
@@ -68,7 +68,7 @@ class PodLogs:
         self._environment = environment
 
     def recent(self, request: LogRequest) -> tuple[list[Line], bool]:
-        """The lines so far, those that the request wants, and whether more can come. Raises ApiError."""
+        """The lines so far, the requested ones, and whether more may follow. Raises ApiError."""
         pod = self._environment.store.get("pods", request.namespace, request.name)
         if pod is None:
             raise not_found("pods", request.name)

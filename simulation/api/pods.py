@@ -1,4 +1,4 @@
-"""Pods: what they ask for, which node may run them, and how full the nodes are."""
+"""Pods: their requests, the nodes that may run them, and the usage of the nodes."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def with_pod_condition(pod: JsonObject, entry: JsonObject) -> list[JsonObject]:
 
 
 def selection_refusal(pod: JsonObject, node: JsonObject) -> str:
-    """Why the node's labels, taints or readiness keep the pod away; "" where they do not."""
+    """Why the node's labels, taints or readiness keep the pod away; "" if they do not."""
     spec = pod["spec"]
     labels = {HOSTNAME_LABEL: name_of(node), **labels_of(node)}
     affinity = required_node_affinity(spec)

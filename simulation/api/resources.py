@@ -1,4 +1,4 @@
-"""The kinds that the simulated API server serves, and what discovery says of them."""
+"""The kinds that the simulated API server serves, and their discovery documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "updat
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind: where it lives in the URL, its scope and its subresources.
+    """One kind: its place in the URL, its scope and its subresources.
 
     * group: "" for the core group.
     * generation: whether `metadata.generation` counts changes of the spec.

@@ -32,7 +32,7 @@ class ObjectStore:
 
     * first_resource_version: where counting starts. A store that starts empty starts high (see SimulatedCluster), so
       that a resourceVersion of an earlier life is too old rather than wrongly current.
-    * history_limit: changes kept per kind; a watch that asks for older ones gets 410.
+    * history_limit: changes kept per kind; a watch that requests older ones gets 410.
     """
 
     def __init__(self, first_resource_version: int = 1, history_limit: int = 5_000) -> None:

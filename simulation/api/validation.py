@@ -224,7 +224,7 @@ def _fixed_template(template: JsonObject, mutable: bool) -> Any:
 
 
 def validate_binding(pod: JsonObject, binding: JsonObject) -> str:
-    """The node that a Binding names. Raises ApiError (400) where it names none or the pod has scheduling gates."""
+    """The node that a Binding names. Raises ApiError (400) if it names none or the pod has scheduling gates."""
     target = binding.get("target") or {}
     if target.get("kind", "Node") != "Node" or not target.get("name"):
         raise bad_request("a binding's target must be a Node with a name")

@@ -31,7 +31,7 @@ _DEFAULT_TIMEOUT_SECONDS: Final = 10
 
 
 class RefusedByWebhook(ApiError):
-    """A webhook said no, or did not answer and fails closed: who asked may ask again."""
+    """A webhook said no, or did not answer and fails closed: the client may repeat the request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A stand-in autoscaler: answers ProvisioningRequests with nodes of one group, as long as it may make more."""
+"""A stand-in autoscaler: answers ProvisioningRequests with nodes of one group, up to its maximum."""
 
 from __future__ import annotations
 

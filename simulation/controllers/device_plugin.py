@@ -1,7 +1,7 @@
 """An imitation of HAMi's device plugin: what happens between a pod's binding and the start of its containers.
 
-It trusts the pod's annotations for which devices and how much of them (never the scheduler's word in any other form),
-finishes HAMi's handshake, and gives the node's lock back. It reads the wire format by itself, so that a mistake in what
+It trusts the pod's annotations for which devices and how much of them (never another statement of the scheduler),
+finishes HAMi's handshake, and releases the node's lock. It reads the wire format by itself, so that a mistake in what
 we write shows here.
 """
 
@@ -37,7 +37,7 @@ class AllocationFailed(Exception):
 
 
 class DevicePlugin:
-    """Allocates what a pod's annotations say."""
+    """Allocates the devices in a pod's annotations."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -68,7 +68,7 @@ class DevicePlugin:
             _patch_annotations(self._environment, "nodes", node, asked)
 
     def set_device_health(self, uuid: str, healthy: bool) -> bool:
-        """Publishes a device's health in its node's register annotation; False where no node has that device."""
+        """Publishes a device's health in its node's register annotation; False if no node has that device."""
         for node in self._environment.store.items("nodes"):
             text = annotations_of(node).get(NVIDIA_REGISTER)
             devices = orjson.loads(text) if text else []
@@ -136,7 +136,7 @@ def _patch_annotations(
 
 
 def _counts(pod: JsonObject) -> Iterable[int]:
-    """NVIDIA devices that each container asks the kubelet for, init containers first."""
+    """The number of NVIDIA devices that each container requests from the kubelet, init containers first."""
     spec = pod["spec"]
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         limits = (container.get("resources") or {}).get("limits") or {}

@@ -253,8 +253,9 @@ def _has(status: JsonObject, kind: str, value: str) -> bool:
 
 
 def _to_remove(job: JsonObject, active: list[JsonObject], count: int) -> list[JsonObject]:
-    """The pods that end when fewer may run: of an Indexed Job those beyond its completions; then those that have come
-    least far, of equal ones the youngest."""
+    """The pods that end when fewer may run: of an Indexed Job those beyond its completions; then those that have
+    progressed least, and among equals the youngest.
+    """
     beyond: list[JsonObject] = []
     if job["spec"]["completionMode"] == "Indexed":
         beyond = [pod for pod in active if _index(pod) >= job["spec"]["completions"]]

@@ -1,8 +1,8 @@
-"""An imitation of HAMi's vGPU monitors: what devices and containers use, in Prometheus' text format; and, as DCGM's
-exporter says it, how warm the devices are and what they draw.
+"""An imitation of HAMi's vGPU monitors: what devices and containers use, in Prometheus' text format; and the devices'
+temperature and power, as DCGM's exporter reports them.
 
 How much a container uses follows from what its pod's annotations say it got, drawn once per container and swaying with
-time: less than it was given, some hardly anything. The same cluster at the same moment says the same.
+time: less than it was given, some hardly anything. The same cluster reports the same values at the same time.
 """
 
 from __future__ import annotations

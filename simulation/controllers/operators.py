@@ -141,7 +141,7 @@ class OperatedJobController:
 
 
 def _keeps_pods(kind: str, job: JsonObject) -> bool:
-    """Whether the pods of a job that has ended run on: Kubeflow's operators leave them unless told otherwise."""
+    """Whether the pods of a job that has ended run on: Kubeflow's operators keep them by default."""
     return kind in _LEADERS and (dig(job, "spec", "runPolicy", "cleanPodPolicy") or "None") == "None"
 
 
@@ -251,8 +251,9 @@ _LEADERS: Final[Mapping[str, tuple[str, ...]]] = {
     "JAXJob": (),
     "MPIJob": ("Launcher",),
 }
-"""The kinds of Kubeflow's operators, and the roles whose pods tell whether a job runs and has succeeded. All roles tell
-it of a job without them."""
+"""The kinds of Kubeflow's operators, and the roles whose pods tell whether a job runs and has succeeded. In a job
+without these roles, all roles count.
+"""
 
 
 def _report_replicas(kind: str, job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:

@@ -242,7 +242,7 @@ class QuestionView(_QuestionView):
         request=SavedPlanSerializer, responses=QuestionSerializer, operation_id="studio_questions_partial_update"
     )
     def patch(self, request: Request, question_id: int) -> Response:
-        """Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name."""
+        """Save one of your plans under a name, so that it is kept and can be shared; an empty name unsaves it."""
         serializer = SavedPlanSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)
         question = self.question(question_id, own=True)

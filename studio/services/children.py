@@ -36,7 +36,9 @@ _log = logging.getLogger(__name__)
 GoOn = Callable[[], bool]
 Tell = Callable[[Mapping[str, Any]], None]
 Work = Callable[[GoOn, Tell], Mapping[str, Any]]
-"""Tries a question while `go_on` returns True, and returns its answer as JSON. It may `tell` first answers before."""
+"""Tries a question while `go_on` returns True, and returns its answer as JSON. Before that, it may `tell` first
+answers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ def _set_limit(kind: int, wanted: int) -> None:
 
 
 def _address_space_bytes() -> int:
-    """The address space that this process has; 0 where the system does not tell."""
+    """The address space that this process has; 0 if the system does not tell."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
     except OSError:

@@ -1,6 +1,7 @@
 """Renews the estimates of starts: each minute, and sooner when the queue of a cluster has changed.
 
-A child process makes them, beside those of questions, one cluster at a time. A lease gives each cluster to one studio.
+A child process makes them, in addition to the children of questions, one cluster at a time. A lease gives each cluster
+to one studio.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class EstimateRounds:
             self._renewed(ended.cluster, ended.made_at, answer["estimates"], answer["beyond_reach"])
 
     def _renewed(self, cluster: Cluster, made_at: datetime, estimates: Any, beyond_reach: Sequence[str] = ()) -> None:
-        """Store the estimates, unless the cluster is another studio's by now."""
+        """Store the estimates, unless another studio has taken over the cluster."""
         with transaction.atomic():
             mine = EstimateRound.objects.select_for_update().filter(cluster=cluster.pk, studio=self._studio)
             if mine.exists():

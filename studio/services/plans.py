@@ -41,7 +41,8 @@ _COMMAND_LINE: Final = Access("manage.py", is_superuser=True)
 class Plan:
     """Changes that all happen at once: manifests applied and deleted, nodes and devices, workloads that end or are
     requeued (keys), workloads with the WorkloadPriorityClass that they get, and the default policies of placement,
-    empty where they stay."""
+    empty if they stay.
+    """
 
     apply: tuple[Document, ...] = ()
     delete: tuple[Document, ...] = ()

@@ -35,8 +35,8 @@ class Trial:
 
 
 def prepare_trial(question: Question) -> Trial:
-    """Bring the kept World of the question's cluster up to date. Raises NotFound where its object is gone,
-    and what `planned_changes` raises.
+    """Bring the kept World of the question's cluster up to date. Raises NotFound if its object is gone, and what
+    `planned_changes` raises.
 
     The generation is read before the rows: what is tried is of this generation, or a newer one.
     """

@@ -155,7 +155,7 @@ def _history(
     namespace: Namespace = "",
     uid: Annotated[str, typer.Option("--uid", help="The uid, if several workloads had this name over time.")] = "",
 ) -> None:
-    """Show the life of a workload and the scheduler's decisions on it, the oldest first; also after it is gone."""
+    """Show the life of a workload and the scheduler's decisions on it, the oldest first; also after it was deleted."""
     where = namespace_of(namespace)
     given = {"uid": uid} if uid else {}
     chosen = {"workload_uid": uid} if uid else {"namespace": where, "workload": name}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kueueweb_client.client import Client
 
 _MAX_NAMES: Final = 500
-"""The most names of a kind that are kept."""
+"""Maximum number of names of a kind in the cache."""
 _MAX_LISTS: Final = 200
 
 

@@ -1,4 +1,4 @@
-"""man, completion and the fields of kinds: what the command says about itself and about manifests."""
+"""man, completion and the fields of kinds: the man page, and the documentation of manifests."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def documents(names: list[str], *, recursive: bool = False, kustomize: str = "")
 
 
 def _built(folder: str) -> str:
-    """The manifests that kustomize makes of a folder. Raises `ClientError` where it is not installed, or fails."""
+    """The manifests that kustomize makes of a folder. Raises `ClientError` if it is not installed, or fails."""
     import shutil
     import subprocess
 

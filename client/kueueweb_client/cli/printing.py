@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How objects are written, as `-o` and the options beside it say."""
+    """The format of objects, from `-o` and the related options."""
 
     form: str = "table"
     """table, wide, json, yaml, name, jsonpath or custom-columns."""
@@ -169,7 +169,7 @@ class _OneYaml(Printer):
 
 
 class _JsonList(Printer):
-    """A List of version v1, whose items are written as they come."""
+    """A List of version v1, whose items are written as they arrive."""
 
     def page(self, noun: Noun, items: Sequence[Row]) -> None:
         parts = []
@@ -187,7 +187,7 @@ class _JsonList(Printer):
 
 
 class _YamlList(Printer):
-    """A List of version v1, whose items are written as they come."""
+    """A List of version v1, whose items are written as they arrive."""
 
     def page(self, noun: Noun, items: Sequence[Row]) -> None:
         if not items:

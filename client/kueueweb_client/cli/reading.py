@@ -1,4 +1,4 @@
-"""Reads the objects of a kind page by page, selected by the server, or here where the server gives a list whole."""
+"""Reads the objects of a kind page by page. The server selects them; if it returns whole lists, the client does."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def _applicable(item: Object) -> Object:
 
 
 def workload_of_job(client: Client, namespace: str, kind: str, job: str) -> str:
-    """The name of the workload of a job. Raises `ApiError` (404) where there is none."""
+    """The name of the workload of a job. Raises `ApiError` (404) if there is none."""
     for row in client.workloads(namespace=namespace, search=job):
         owner = row.get("owner") or {}
         if owner.get("name") == job and (not kind or owner.get("kind", "").lower() == kind.lower()):

@@ -1,4 +1,4 @@
-"""The options that all commands share, the client that they make, and the output of answers."""
+"""The options that all commands share, the client that is created from them, and the output of answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def client() -> Client:
 
 
 def namespace_of(given: str) -> str:
-    """The namespace that is meant. Raises `ClientError` where none is."""
+    """The namespace that is meant. Raises `ClientError` if none is."""
     found = given or options.namespace or context().namespace
     if not found:
         raise ClientError(
@@ -127,5 +127,5 @@ def write_now(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """A line beside the answer."""
+    """Print a line in addition to the answer."""
     typer.secho(text, err=True, fg="yellow")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kueueweb_client.client import Client
 
 _MAX_PLACED: Final = 100
-"""The most running workloads whose nodes squeue asks for."""
+"""The maximum number of running workloads for which squeue requests the nodes."""
 _QUEUE_FORMAT: Final = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 _QUEUED: Final = "PD,CF,R,RQ"
 _QUEUE_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
@@ -74,7 +74,7 @@ _INFO_FORMAT: Final = "%9P %.5a %.10l %.6D %.6t %N"
 _INFO_TITLES: Final = {"P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE",
                        "N": "NODELIST", "G": "GRES"}  # fmt: skip
 _MAX_RANKED: Final = 200
-"""The most waiting workloads whose factors sprio asks for."""
+"""The maximum number of waiting workloads for which sprio requests the factors."""
 _PRIORITY_FORMAT: Final = "%.18i %.9r %.10Y %.10A %.10F %.10J %.10P %.10Q %.8N %T"
 _LONG_PRIORITY_FORMAT: Final = "%.18i %.9r %.8u %.10o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.8N %T"
 _PRIORITY_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {

@@ -189,7 +189,7 @@ class JobKind(ABC):
         return []
 
     def priority_class(self, job: JsonObject) -> str | None:
-        """The PriorityClass that the job itself names; None where the kind leaves that to the pods."""
+        """The PriorityClass that the job itself names; None if the kind leaves that to the pods."""
         return None
 
     def pod_label_selector(self, job: JsonObject) -> str | None:
@@ -310,7 +310,7 @@ class JobKind(ABC):
         return []
 
     def check_topology(self, job: JsonObject, context: JobContext) -> FieldErrors:
-        """The topology annotations of all templates. Raises JobError where they can't be read at all."""
+        """The topology annotations of all templates. Raises JobError if they can't be read at all."""
         sites = self.sites(job)
         pod_sets, failure = self.try_pod_sets(job, context)
         if failure is not None and self.reads_topology_off_pod_sets:
@@ -346,7 +346,7 @@ class JobKind(ABC):
 
 
 def expect_infos(count: int, infos: Sequence[Any]) -> None:
-    """Raises CannotStart where the admission has other pod sets than the job."""
+    """Raises CannotStart if the admission has other pod sets than the job."""
     if len(infos) != count:
         raise CannotStart(f"invalid podset infos: expecting {count} podset, got {len(infos)}")
 

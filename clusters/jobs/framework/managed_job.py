@@ -185,7 +185,7 @@ class ManagedJob:
         self.store.write(self.object)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
-        """Raises JobError where the job can't be restored yet; it is suspended even so."""
+        """Raises JobError if the job can't be restored yet; it is suspended even so."""
         try:
             self.kind.stop(self.object, infos_of_workload(workload))
         finally:

@@ -23,7 +23,7 @@ def copied(value: Any) -> Any:
 
 
 def dig(obj: Mapping[str, Any], *path: str) -> Any:
-    """The value at a path; None where a step is missing."""
+    """The value at a path; None if a step is missing."""
     here: Any = obj
     for name in path:
         if type(here) is not dict and not isinstance(here, Mapping):  # the second test costs thirty times the first

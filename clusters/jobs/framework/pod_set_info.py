@@ -38,7 +38,7 @@ class PodSetInfo:
         tolerations: Sequence[JsonObject] | None,
         scheduling_gates: Sequence[JsonObject] | None = None,
     ) -> None:
-        """Merges more into it. Raises CannotStart where a key has another value already."""
+        """Merges more into it. Raises CannotStart if a key has another value already."""
         self.annotations = _merged("annotations", self.annotations, annotations)
         self.labels = _merged("labels", self.labels, labels)
         self.node_selector = _merged("nodeSelector", self.node_selector, node_selector)

@@ -25,7 +25,7 @@ class Objects(Protocol):
 class ObjectStore:
     """Objects by kind, namespace and name, with the API server's finalizers. Those handed out are copies.
 
-    * objects: kept as they are, without a copy. The store does not change them, and neither may the caller.
+    * objects: stored without a copy. The store does not change them, and neither may the caller.
     """
 
     def __init__(self, objects: Iterable[JsonObject] = ()) -> None:
@@ -62,7 +62,7 @@ class ObjectStore:
             self.writes += 1
 
     def delete(self, obj: JsonObject, now: str) -> None:
-        """Deletes an object, or marks it where a finalizer keeps it."""
+        """Deletes an object, or marks it for deletion if it has a finalizer."""
         found = self._objects.get(_key(obj))
         if found is None:
             return

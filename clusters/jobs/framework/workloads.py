@@ -147,8 +147,8 @@ def update_priorities(
 ) -> list[JsonObject]:
     """Give all workloads of a job the class in its changed priority label; return the changed ones.
 
-    A workload keeps a priority that comes from its pods, and one that reserved quota without a class cannot get one any
-    more.
+    A workload keeps a priority that comes from its pods. A workload that reserved quota without a class can no longer
+    get one.
     """
     label = priority_class_of(job)
     following = [workload for workload in workloads if _follows_label(workload)]

@@ -237,7 +237,7 @@ class PodGroup(ManagedJob):
         return workload
 
     def _labels_to_copy(self) -> dict[str, str]:
-        """Labels that some of the pods have. Raises JobError where they differ."""
+        """Labels that some of the pods have. Raises JobError if they differ."""
         found: dict[str, str] = {}
         for pod in self.pods:
             labels = labels_of(pod)

@@ -53,7 +53,7 @@ class JobController:
     """The state of one job: its spec, its status and its pods by name.
 
     * may_create: whether the pod group is past Pending, so that pods are made.
-    * has_pod_group: whether the pod group exists; a kill of the whole job deletes it, the next sync makes it anew.
+    * has_pod_group: whether the pod group exists; killing the whole job deletes it, and the next sync creates it again.
     * delayed: actions that wait for their time, by pod.
     """
 

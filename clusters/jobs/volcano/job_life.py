@@ -299,7 +299,9 @@ class _Execution:
         return status
 
     def _every_task_succeeded(self, status: JobStatus) -> bool:
-        """Whether each task has its least number of successes; asked only where the job needs as many as its tasks."""
+        """Whether each task has its least number of successes; only called if the job needs as many pods as its tasks
+        have.
+        """
         if self.job.min_available < self.job.task_minimum:
             return True
         done = {name: counts.get(PodPhase.SUCCEEDED, 0) for name, counts in status.by_task.items()}

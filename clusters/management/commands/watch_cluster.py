@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 
 def watcher_of(name: str, server: str = "", relist_seconds: float = RELIST_SECONDS) -> Watcher:
-    """The watcher of the named cluster. Raises CommandError where there is none, or no way to it."""
+    """The watcher of the named cluster. Raises CommandError if there is none, or no way to it."""
     cluster = patiently(Cluster.objects.filter(name=name).first)
     if cluster is None:
         raise CommandError(f"There is no cluster {name!r}.")

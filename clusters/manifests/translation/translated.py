@@ -40,7 +40,7 @@ class Refusal:
 class Translation:
     """Our manifests for objects of another scheduler.
 
-    * shared: manifests that several objects need (a Cohort, a ResourceFlavor); one that exists stays as it is.
+    * shared: manifests that several objects need (a Cohort, a ResourceFlavor); an existing one is not changed.
     * kept: fields whose meaning is kept in another form; lost: fields without effect here; refusals: the mistakes.
     """
 

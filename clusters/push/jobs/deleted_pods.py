@@ -1,4 +1,4 @@
-"""Removes Kueue's finalizer from pods that were deleted before they got a row: the push does not know them."""
+"""Removes Kueue's finalizer from pods that were deleted before they got a row: the push has no rows of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _log = logging.getLogger(__name__)
 def release_deleted_pods(cluster: Cluster, client: ClusterClient, pods: Iterable[tuple[str, str]]) -> None:
     """Remove Kueue's finalizer from these pods (namespace, name) if they are still being deleted and have no row.
 
-    Raises ClusterUnreachable. The watcher asks again with its next list for a pod that the cluster refused to change.
+    Raises ClusterUnreachable. If the cluster refused the change of a pod, the watcher requests it again with its next
+    list.
     """
     if cluster.is_mirrored or cluster.kueue_is_alive:
         return

@@ -116,7 +116,8 @@ class SuspendableJobs:
     def _start_seen(self, source: JobSource, row: Workload) -> JsonObject | None:
         """Start the job as the watcher saw it, by one write; return it as it is then.
 
-        None where there is nothing to start or the cluster refuses the write: only the job as it is now can tell why.
+        None if there is nothing to start or the cluster refuses the write: only the present job can explain the
+        refusal.
         """
         seen, kind = self._seen.pop(source.uid, None), source.kind
         if seen is None or not kind.is_suspended(seen) or kind.status_before_change(seen) is not None:

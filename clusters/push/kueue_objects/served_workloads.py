@@ -181,7 +181,7 @@ class ServedWorkloads:
         EventRecorder(self._client).record(job, "CreatedWorkload", f"Created Workload: {entry.key}", self._now)
 
     def _owner(self, row: WorkloadRow) -> JsonObject | None:
-        """The job as the cluster knows it; None where it is not there yet, or its pods are its job."""
+        """The job as the cluster knows it; None if it does not exist yet, or if pods without an owner are the job."""
         job = row.row.job
         kind = JOB_KINDS.get(job.kind) if job is not None else None
         if job is None or kind is None:
@@ -196,8 +196,8 @@ class ServedWorkloads:
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 
     def _parent(self, row: WorkloadRow) -> JsonObject | None:
-        """The parent's object, which owns its variants; None where the row is no variant. Raises a ClusterError while
-        it does not exist.
+        """The parent's object, which owns its variants; None if the row is no variant. Raises a ClusterError while it
+        does not exist.
         """
         name = row.row.parent_name
         if not name:
@@ -300,7 +300,7 @@ def _is_whole(row: WorkloadRow) -> bool:
 
 
 def _ends(row: WorkloadRow) -> bool:
-    """Whether it has ended, or its job is gone: no object is created for it any more, and the cluster would remove
+    """Whether it has ended, or its job was deleted: no object is created for it any more, and the cluster would remove
     it.
     """
     job = row.row.job

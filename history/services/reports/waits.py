@@ -1,4 +1,4 @@
-"""How long work waits, and how much gets through."""
+"""Waiting times and throughput."""
 
 from collections.abc import Mapping
 from typing import Any, Final

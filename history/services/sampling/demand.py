@@ -49,7 +49,7 @@ def _devices_of_pod(requests: Mapping[str, int], resources: list[VendorResources
 
 
 def _share(requests: Mapping[str, int], names: VendorResources, mean_memory_mib: float) -> float:
-    """Return the part of a device that each of the pod's slices asks for; 1 without memory and cores."""
+    """Return the part of a device that each of the pod's slices requests; 1 without memory and cores."""
     shares = [
         requests.get(names.memory, 0) * names.memory_unit_mib / max(mean_memory_mib, 1),
         requests.get(names.memory_percentage, 0) / _WHOLE,

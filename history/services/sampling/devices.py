@@ -1,4 +1,4 @@
-"""Samples how much of the devices is held, by which tenants, and how much is really used."""
+"""Samples the held part of the devices by tenant, and the measured use."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

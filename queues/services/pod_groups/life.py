@@ -108,7 +108,7 @@ class GroupPass:
     """The controller's pass over the pods of a group that was submitted here, whose rows are locked.
 
     * preview: runs it over the rows of pods that are not stored yet, in the queue of that name; with the group's
-      workload, unless the workload is to be composed again. Stores nothing.
+      workload, unless the workload must be composed again. Stores nothing.
     * settle: runs it over the existing pods, and stores its changes.
     """
 
@@ -117,7 +117,7 @@ class GroupPass:
 
 
 GROUP_PASSES: Final[dict[str, GroupPass]] = {}
-"""By the kind of a group's row. `clusters`, which knows the controller, registers the pass."""
+"""By the kind of a group's row. `clusters`, which contains the controller, registers the pass."""
 
 
 def sized_pod_sets(members: Iterable[Member], sizes: Mapping[str, int]) -> tuple[PodSetSpec, ...] | None:

@@ -1,5 +1,5 @@
 """Gauges of flavors: the sums of their quotas, and the capacity of their nodes. They are kueueweb's own, because Kueue
-knows no nodes.
+has no metrics of nodes.
 """
 
 from __future__ import annotations

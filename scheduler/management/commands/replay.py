@@ -2,7 +2,7 @@
 made, and how many agree.
 
 Needs neither database nor network, so a cluster can be examined before anything is installed in it. docs/switching.md
-says how to record one.
+describes how to record one.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ def compile_selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=256)
 def _compiled(expression: str) -> Selector | str:
-    """The function, or the reason why it does not compile: the reason is cached, too, because each device asks for
-    it.
+    """The function, or the reason why it does not compile: the reason is cached, too, because it is needed for each
+    device.
     """
     try:
         tree = parse(expression)

@@ -57,8 +57,8 @@ class ClaimCharge:
     """The requests that the claims of one pod add.
 
     `quota` are amounts by resource. `replaced` are extended resources that are charged as their class instead.
-    `devices` are resources of nodes (`places`); `not_placeable` says why these claims find no place here. `kinds` are
-    the kinds of devices with selectors that they request.
+    `devices` are resources of nodes (`places`); `not_placeable` is the reason why these claims cannot be placed in this
+    cluster. `kinds` are the kinds of devices with selectors that they request.
     """
 
     quota: Mapping[str, int] = field(default_factory=dict)

@@ -45,13 +45,13 @@ class DeviceKind(NamedTuple):
 
 
 class EvaluationLimit(Exception):
-    """A selector is not evaluated, because that would cost too much. `passes`: a later attempt may get further."""
+    """A selector is not evaluated because its cost exceeds a limit. `passes`: a later attempt may get further."""
 
     passes = False
 
 
 class StepsSpent(EvaluationLimit):
-    """The namespace, or all namespaces together, have no steps left for the moment."""
+    """The budget of steps of the namespace, or of all namespaces together, is used up for now."""
 
     passes = True
 
@@ -177,8 +177,9 @@ class Evaluations:
         self._left_of_all -= steps
 
     def selects(self, selectors: Iterable[str], device: PublishedDevice, namespace: str | None) -> bool:
-        """Whether all selectors hold for a device, at the namespace's cost. Raises CelError where one cannot be
-        compiled or evaluated, and EvaluationLimit."""
+        """Whether all selectors hold for a device, at the namespace's cost. Raises CelError if one cannot be compiled
+        or evaluated, and EvaluationLimit.
+        """
         return all(self._result(selector, device, namespace) for selector in selectors)
 
     def _result(self, selector: str, device: PublishedDevice, namespace: str | None) -> bool:

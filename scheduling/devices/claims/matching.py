@@ -42,5 +42,5 @@ def _by_domain(driver: str, found: Mapping[str, Any], read: Any) -> Domains:
 
 
 def selects(selectors: Iterable[str], names: Mapping[str, Any]) -> bool:
-    """Return whether all selectors hold for a device. Raises CelError where one cannot be compiled or evaluated."""
+    """Return whether all selectors hold for a device. Raises CelError if one cannot be compiled or evaluated."""
     return all(compile_selector(selector)(names) for selector in selectors)

@@ -61,7 +61,7 @@ class DevicePool:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request of a claim; `mode` is its allocation mode, empty where it names alternatives (`firstAvailable`)."""
+    """A request of a claim; `mode` is its allocation mode, empty if it names alternatives (`firstAvailable`)."""
 
     name: str
     device_class: str = ""

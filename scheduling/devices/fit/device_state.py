@@ -9,7 +9,7 @@ from scheduling.model.device import Device, DeviceSlice, MigInstance
 
 
 class Tenant(NamedTuple):
-    """The attributes of a slice that other tenants of the device must know."""
+    """The attributes of a slice that matter to other tenants of the device."""
 
     qos_policy: str
     app_class: str

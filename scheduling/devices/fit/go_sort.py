@@ -1,6 +1,6 @@
 """Reproduces Go's `sort.Sort` including the order of equal elements.
 
-HAMi sorts a node's devices with it. Up to twelve elements the order of equal ones is kept; beyond that it is not, and
+HAMi sorts a node's devices with it. Up to twelve elements, the order of equal ones is kept; beyond that it is not, and
 the first device decides what a pod gets. The algorithm is a pattern-defeating quicksort without randomness. Only
 `as_hami` uses it.
 """

@@ -1,4 +1,4 @@
-"""Fragmentation of devices: how much idle capacity a typical pod cannot use, after FGD (USENIX ATC '23).
+"""Fragmentation of devices: the idle capacity that a typical pod cannot use, as in FGD (USENIX ATC '23).
 
 Unit: thousandths of a device (milli). The idle part of a device is its free share of memory. For one typical pod, a
 node's fragment is its whole idle part if the pod does not fit the node (too little cpu, too few devices that can serve
@@ -25,7 +25,7 @@ MILLI = 1000.0
 class FragmentationModel:
     """Fragmentation of every node of a table, kept per node so that one placement updates one row.
 
-    Arrays are (nodes, devices, pods): `serving` says which devices serve which pod as they are.
+    Arrays are (nodes, devices, pods): `serving` marks the devices that serve each pod without further conditions.
     """
 
     def __init__(self, table: DeviceTable, pods: Sequence[TypicalPod], vendors: Mapping[str, DeviceVendor]) -> None:
@@ -133,7 +133,7 @@ def needed_memory(request: DeviceRequest, totals_mib: Integers) -> Integers:
 def fgd_scores(before: Doubles, after: Doubles) -> Integers:
     """FGD's score, 0 to 100: the logistic function of the decrease in devices, truncated to an integer.
 
-    Truncation matters: it makes near ties, which fill one node after another.
+    Truncation matters: rounding turns near ties into ties, which fill one node after another.
     """
     scores: Integers = (100.0 / (1.0 + np.exp((after - before) / MILLI))).astype(np.int64)
     return scores

@@ -33,8 +33,7 @@ def bid_prices(demand: dict[int, float]) -> dict[int, float]:
 
 @lru_cache(maxsize=256)
 def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
-    """The worth of each rest of a device, shape (1001,): the most that requests which fit into it together would
-    pay.
+    """The worth of each rest of a device, shape (1001,): the highest total price of requests that fit into it together.
 
     `demand` as for `bid_prices`, as pairs. Without any, a rest is worth its size.
     """
@@ -92,7 +91,7 @@ def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
 
 
 def _best_payment(sizes: list[int], prices: Doubles) -> Doubles:
-    """The most that requests which together fit into 0 to 1000 pay (an unbounded knapsack, by doubling)."""
+    """The highest total price of requests that fit into each size up to 1000 (an unbounded knapsack, by doubling)."""
     best = np.zeros(WHOLE + 1)
     for size, price in zip(sizes, prices.tolist(), strict=True):
         taken = size

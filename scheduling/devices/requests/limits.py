@@ -65,7 +65,7 @@ class ContainerReader:
         return self._rounded(count, memory, self._percentage(), cores)
 
     def _complete_limits(self) -> bool:
-        """Complete the limits as HAMi's webhook does. False where it refuses the pod."""
+        """Complete the limits as HAMi's webhook does. False if it refuses the pod."""
         names, defaults = self.names, self.vendor.defaults
         share = _nanos(self.limits.get(names.memory_percentage))
         if share is not None and not 0 <= share <= 100 * NANOS:

@@ -19,8 +19,9 @@ from scheduling.model.placement import ScoringWeights
 
 
 class Policy(StrEnum):
-    """Policy words. For nodes every other word means binpack, for devices spread, as in HAMi; `fgd` and
-    `bid-price` are ours."""
+    """Policy words. For nodes every other word means binpack, for devices spread, as in HAMi; `fgd` and `bid-price` are
+    kueueweb's own.
+    """
 
     BINPACK = "binpack"
     """The most used first, so that others stay whole."""
@@ -29,7 +30,7 @@ class Policy(StrEnum):
     MUTEX = "mutex"
     """Only unused devices."""
     NUMA = "numa"
-    """Devices by NUMA node, the highest number first, so that those of one node come together."""
+    """Devices by NUMA node, the highest number first, so that the devices of one NUMA node are adjacent."""
     TOPOLOGY_AWARE = "topology-aware"
     """The devices with the best links to each other."""
     FGD = "fgd"
@@ -134,7 +135,7 @@ def device_scores(
 ) -> list[float]:
     """HAMi's score of each device: ten times the weighted sum of used shares of slots, cores and memory.
 
-    `used` and `totals` are (slots, cores, memory) per device. 32-bit floats, as in HAMi, so that its ties are ours; a
+    `used` and `totals` are (slots, cores, memory) per device. 32-bit floats, as in HAMi, so that ties are the same; a
     device with a zero total scores 0.
     """
     if not used:

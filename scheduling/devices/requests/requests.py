@@ -193,7 +193,7 @@ def _one_of(
 
 
 def _in_both(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """The intersection of two lists of wanted UUIDs. An empty list wants any device; an empty UUID matches none."""
+    """The intersection of two lists of wanted UUIDs. An empty list accepts any device; an empty UUID matches none."""
     if not left or not right:
         return left or right
     return tuple(uuid for uuid in left if uuid in right) or ("",)

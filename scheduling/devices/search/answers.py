@@ -1,8 +1,8 @@
 """Caches the answers for whole workloads until a node that they depend on changes.
 
-A cycle asks several times about a workload: for each flavor, for its assignment, and before it is admitted. Equal
-workloads of other ClusterQueues and of later cycles need the same answers. An answer depends only on the nodes that the
-pods select, so it is valid until something is reserved or released on one of them.
+A cycle asks about the same workload several times: for each flavor, for its assignment, and before it is admitted.
+Equal workloads of other ClusterQueues and of later cycles need the same answers. An answer depends only on the nodes
+that the pods select, so it is valid until something is reserved or released on one of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chooses nodes for pods that request no devices: as few nodes as possible, by the number of such pods that each can
 hold.
 
-Nodes without devices come first, so that cpu beside devices is left to pods that need both. With `binpack`, the fitting
-node with the least room left comes first; with `spread`, the one with the most room.
+Nodes without devices come first, so that the cpu of nodes with devices is left to pods that need both. With `binpack`,
+the fitting node with the least room left comes first; with `spread`, the one with the most room.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Caches search results per kind of pod and node, so that a repeated search costs only the nodes that changed.
 
-The kind of a pod is everything that decides where it fits: its requests, its node selection and its policies.
-Pending workloads are tried again each time something becomes free, and most nodes have not changed then.
+The kind of a pod consists of all properties that decide on which nodes it fits: its requests, its node selection and
+its policies. Pending workloads are tried again each time something becomes free, and most nodes have not changed then.
 """
 
 from __future__ import annotations

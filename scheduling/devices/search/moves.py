@@ -37,7 +37,7 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pods that go together to one of several sets of nodes (a slice of a topology); None is any node."""
+    """Pods that must be placed together on one of several sets of nodes (a slice of a topology); None is any node."""
 
     pods: PodSetToPlace
     choices: tuple[frozenset[str] | None, ...] = (None,)
@@ -86,7 +86,7 @@ class MovePlanner:
         """The plan with the fewest moves after which the pods can be placed, or None if there is none within the
         limits.
 
-        For each single pod the number of moves is the smallest; for a gang the sum is not proven to be. The moves
+        For each single pod the number of moves is the smallest; for a gang, the total is not proven to be. The moves
         can be made in order: each pod moves to room that is free after the moves before it.
         """
         self.tries = max_tries

@@ -32,7 +32,7 @@ _ONE_AND_MANY: Mapping[str, tuple[str, str]] = {
 
 
 def refused_by(table: DeviceTable, findings: Findings) -> list[RefusedBy]:
-    """Return how many nodes each filter refuses; nodes that are no candidates come first."""
+    """Return how many nodes each filter refuses; nodes that are not candidates come first."""
     refused = findings.refused()
     others = len(table.nodes) - len(findings.rows)
     others += sum(each.nodes for each in refused if each.reason == NodeRefusal.NODE_NOT_SELECTED)

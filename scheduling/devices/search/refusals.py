@@ -64,7 +64,7 @@ class Finding:
         return reason in self.devices.counts if self.devices is not None else self.reason == reason
 
     def counts(self) -> dict[str, int]:
-        """Reason -> how many of the node's devices; 0 where it is about the node alone."""
+        """Reason -> the number of the node's devices; 0 if it is about the node alone."""
         if self.devices is None:
             return {self.reason: 0}
         if not self.devices.counts:

@@ -68,7 +68,7 @@ class SearchSettings:
 
 
 class PodSetSearch:
-    """Finds places for the pods of a pod set one by one. The caller reserves each before it asks for the next."""
+    """Finds places for the pods of a pod set one by one. The caller reserves each before it requests the next."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class PodSetSearch:
         return cache
 
     def places(self) -> Iterator[list[PodPlacement]]:
-        """Places for the pods until one has none. The caller reserves each place before it asks for the next."""
+        """Places for the pods until one has none. The caller reserves each place before it requests the next."""
         first, count = self._pod_set.first_replica, self._pod_set.count
         if self._pod_set.by_room:
             yield self._fill(first, count)

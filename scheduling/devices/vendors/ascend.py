@@ -64,8 +64,9 @@ class AscendFit(DeviceFit):
         return taken_from(groups, self.request.count) if self.request.count > 1 else candidates[:1]
 
     def _of_whole_modules(self) -> list[Pick]:
-        """The devices that fit together with all others of their module, module by module; at most the requested
-        number."""
+        """The fitting devices of modules whose other devices all fit, too, module by module; at most the requested
+        number.
+        """
         modules: dict[int, list[Pick]] = {}
         for pick in self.picks:
             modules.setdefault(pick[0].index // self.rules.module_size, []).append(pick)

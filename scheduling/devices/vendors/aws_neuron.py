@@ -11,7 +11,7 @@ from scheduling.model.device import DeviceSlice
 from scheduling.model.placement import DeviceRefusal
 
 _RING_FAMILY = "inf"
-"""Inferentia's devices form a ring, in which any neighbours go together. Trainium's form a torus."""
+"""Inferentia's devices form a ring, in which any neighbours can be used together. Trainium's form a torus."""
 _OF_A_TORUS = (1, 4, 8, 16)
 
 

@@ -101,7 +101,8 @@ class SgpuFit(DeviceFit):
 def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
     """Return whether a pod may join a device's tenants, by their application classes.
 
-    Pods with a class share only among themselves. An offline pod would be suspended at once beside an online one.
+    Pods with a class share only among themselves. An offline pod on the same device as an online one would be suspended
+    at once.
     """
     classes = {tenant.app_class for tenant in tenants} - {""}
     if bool(classes) != bool(app_class):

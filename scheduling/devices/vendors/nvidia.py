@@ -90,8 +90,8 @@ def choose_mig_instance(
 
 
 def missing_mig_instance(profiles: Iterable[MigProfile], memory_mib: int) -> str:
-    """Return why devices with these profiles have no instance with this much memory: either no profile is that large,
-    so they never will, or the places of the large ones are taken.
+    """Return the reason why devices with these profiles have no instance with this much memory: either no profile is
+    that large, so they never will, or the places of the large ones are taken.
     """
     known = {(profile.memory_mib, profile.slice_count, profile.name) for profile in profiles}
     fitting = sorted(each for each in known if each[0] >= memory_mib)

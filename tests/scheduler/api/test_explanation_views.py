@@ -193,7 +193,7 @@ def test_without_an_estimate_the_reason_is_said(contended: Cluster, alice: Schem
     row = estimate("second", unknown="NoRunEnded", p10_at=None, p50_at=None, p90_at=None)
     expected = expected_of(alice)
     assert (expected["p50_at"], expected["reason"]) == (None, "NoRunEnded")
-    assert expected["message"] == "Too few workloads have ended to know how long any runs."
+    assert expected["message"] == "Too few workloads have ended to estimate run times."
     Workload.objects.filter(name="second").update(active=False)
     assert expected_of(alice)["reason"] == "NotQueued"
     Cluster.objects.update(mode="observe")
