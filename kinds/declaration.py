@@ -126,7 +126,7 @@ class Reading:
         for key, below in tree.items():
             if below is None:
                 if holder.take(key) is not None:
-                    holder.warn(key, "has no effect: newer versions have dropped it")
+                    holder.warn(key, "has no effect: newer versions no longer have this field")
             elif isinstance(below, dict):
                 inner = holder.required_fields(key) if self._must_have(holder, key) else holder.fields(key)
                 if inner is not None:

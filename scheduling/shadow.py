@@ -338,8 +338,8 @@ class Shadow:
         return found
 
     def _left_by_them(self, workload: Workload) -> Choice:
-        """Return the comparison for a cycle in which the other scheduler made no decision: with its reasons, as the
-        World has ours.
+        """Return the comparison for a moment without a decision of the other scheduler. It has the other scheduler's
+        reasons; the World has ours.
         """
         if workload.holds_quota:
             return _left(workload)

@@ -12,7 +12,7 @@ from scheduling.manifest import LocatedError, MistakeReason
 _TAG: Final = r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"'
 _TAGS: Final = re.compile(rf"\s*{_TAG}\s*(?:,\s*{_TAG}\s*)*")
 _RULE: Final = "must be * or one or more entity tags in double quotes, with commas between them"
-_REMEDY: Final = 'Send the ETag of the answer that you read as it stands there, quotes included: If-Match: "7".'
+_REMEDY: Final = 'Send the ETag of the answer that you read, including its quotes: If-Match: "7".'
 
 
 def if_match(request: Request) -> Precondition | None:

@@ -105,7 +105,7 @@ class Wait:
 
 
 class Watch:
-    """One watch of a workload, over as many connections as it takes."""
+    """One watch of a workload, which reconnects as often as necessary."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self.has_ended = False

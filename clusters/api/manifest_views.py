@@ -39,7 +39,12 @@ _YAML = "application/yaml"
 _JSON = "application/json"
 _OUT = {(200, _JSON): OpenApiTypes.OBJECT, (200, _YAML): OpenApiTypes.STR}
 _FORMATS = ("json", "yaml")
-_FORMAT = OpenApiParameter("format", str, enum=list(_FORMATS), description="By default as Accept says, else JSON.")
+_FORMAT = OpenApiParameter(
+    "format",
+    str,
+    enum=list(_FORMATS),
+    description=("The format of the answer; by default that of the Accept header, else JSON."),
+)
 
 
 class _TextParser(BaseParser):

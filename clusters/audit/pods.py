@@ -30,7 +30,13 @@ def pods_and_rows(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Viol
         uid, namespace = uid_label(pod, WORKLOAD_UID_LABEL), metadata["namespace"]
         subject = f"{namespace}/{metadata['name']}"
         if uid and (namespace, uid) not in held and node:
-            yield Violation(Check.PODS, subject, "the pod exists, but no workload holds what it uses", namespace, node)
+            yield Violation(
+                Check.PODS,
+                subject,
+                ("the pod exists, but no workload holds the resources that it uses"),
+                namespace,
+                node,
+            )
         elif node and held.get((namespace, uid)) and node not in held[namespace, uid]:
             given = ", ".join(sorted(held[namespace, uid]))
             yield Violation(

@@ -129,7 +129,7 @@ class GroupLook:
         """Report why the group has no workload yet."""
         total, there = self.group.manifest["spec"]["totalCount"], sum(map(is_runnable, self.pods))
         if there < total:
-            why = f"Pod group {self.group.name} is not complete: {there} of its {total} pods are there"
+            why = f"Pod group {self.group.name} is not complete: {there} of its {total} pods exist"
         if set_condition(self.row, ConditionStatus.TRUE, PendingReason.POD_GROUP_INCOMPLETE, why, self.now):
             log_event(self.row, "ErrWorkloadCompose", why, actor=self.actor, now=self.now, warning=True)
 

@@ -30,7 +30,7 @@ REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): f"{_LEFT_TO_THE_CLUSTER}: the workloads of its Deployment follow",
     **dict.fromkeys(
         [("resource.k8s.io", kind) for kind in ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate")],
-        f"{_LEFT_TO_THE_CLUSTER}: what jobs claim is read from the cluster",
+        f"{_LEFT_TO_THE_CLUSTER}: claims of jobs are read from the cluster",
     ),
     ("argoproj.io", "Workflow"): "Leave it out of this call, and label its pods with a queue: then they are workloads",
     (

@@ -86,7 +86,7 @@ class Takeover(Switch):
         held = Workload.objects.filter(cluster=self._cluster, quota_reserved_at__isnull=False)
         known = {f"{namespace}/{name}" for namespace, name in held.values_list("namespace", "name")}
         lost = [
-            f"Workload {_key(item)}: it holds quota, and could not be read; the watcher's log says why"
+            f"Workload {_key(item)}: it holds quota, and could not be read; the watcher's log has the reason"
             for kind in self._kinds()
             if kind.kind == "Workload"
             for item in self._reader.list(kind).items

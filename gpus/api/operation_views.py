@@ -40,7 +40,7 @@ class CloseSerializer(Shape):
         if not attrs:
             raise serializers.ValidationError("Required value: set cordoned or draining.")
         if attrs.get("draining") and attrs.get("cordoned") is False:
-            raise serializers.ValidationError({"cordoned": "Draining implies cordoned: leave it out."})
+            raise serializers.ValidationError({"cordoned": "Draining implies cordoned: omit cordoned."})
         return attrs
 
 

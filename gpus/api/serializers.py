@@ -56,7 +56,7 @@ class NodeSerializer(Shape):
     cordoned = serializers.BooleanField(help_text="Whether it is cordoned in kueueweb.")
     draining = serializers.BooleanField(help_text="Whether it is being drained.")
     capacity = _quantities("Its allocatable resources; empty: unknown.")
-    allocatable = _quantities("The most that its pods may request; empty: unknown, so there is no limit.")
+    allocatable = _quantities("The maximum that its pods may request; empty: unknown, so there is no limit.")
     foreign_usage = _quantities("The requests of unmanaged pods.")
     device_totals = DeviceTotalsSerializer()
     created_at = serializers.DateTimeField()

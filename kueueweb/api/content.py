@@ -17,7 +17,7 @@ _MAX_WRITTEN_DEPTH: Final = 254
 
 
 class JSONRenderer(BaseRenderer):
-    """JSON as orjson writes it: times as RFC 3339 in UTC with Z."""
+    """JSON in orjson's format: times as RFC 3339 in UTC with Z."""
 
     media_type = "application/json"
     format = "json"

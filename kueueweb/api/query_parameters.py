@@ -86,7 +86,7 @@ def _without_value(name: str, values: Sequence[Any], schema: Mapping[str, Any]) 
     if not supported or all(values):
         return None
     rule = f"Required value: supported values are {', '.join(map(str, supported))}"
-    return LocatedError(0, name, "", rule, "Give one of them, or leave the parameter out.", MistakeReason.REQUIRED)
+    return LocatedError(0, name, "", rule, "Use one of them, or omit the parameter.", MistakeReason.REQUIRED)
 
 
 def _beyond_bounds(name: str, text: str, schema: Mapping[str, Any]) -> LocatedError | None:

@@ -50,7 +50,7 @@ _ERRORS: Final = {
     409: "The state of the object does not allow the request.",
     413: "The body is too large.",
     415: "The media type of the body is not supported.",
-    429: "Too many attempts, or more than a tenant may have; `Retry-After` says when to try again.",
+    429: "Too many attempts, or more than a tenant may have; `Retry-After` has the seconds until the next attempt.",
     503: "The database or Redis does not answer. The request may have been carried out.",
 }
 _STALE: Final = "If-Match, or `generation` in the body, names an outdated version; `current` is the present one."

@@ -58,7 +58,7 @@ def _server(facts: tuple[Any, ...]) -> Iterator[Finding]:
         yield ok(name, f"PostgreSQL {version}")
     if in_recovery:
         yield fail(
-            "database-role", "the server is a replica, which takes no writes", "Name the primary in DATABASE_URL."
+            "database-role", "the server is a replica, which accepts no writes", "Name the primary in DATABASE_URL."
         )
     if encoding != "UTF8":
         yield fail("database-encoding", f"{encoding}", "Create the database with ENCODING 'UTF8'.")

@@ -76,7 +76,7 @@ def change_of(request: Request, resource: Resource) -> Change:
     if media_type == _MergePatchParser.media_type or _is_merge_patch(patch):
         return lambda there: merge_patch(there, patch)
     if resource.group not in _BUILT_IN:
-        message = "a strategic merge patch with lists is not taken for this kind: send a merge patch (--type merge)"
+        message = "a strategic merge patch with lists is not supported for this kind: send a merge patch (--type merge)"
         raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, message)
     return lambda there: _strategic(there, patch)
 

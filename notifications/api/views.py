@@ -298,6 +298,6 @@ class RuleTestView(_OwnView):
         rule = self.rule(rule_id)
         now = timezone.now()
         channels = " and ".join(targets_of(rule)) or "the page alone"
-        message = f"Your rule about {rule.event} tells you by {channels}."
+        message = f"Your rule about {rule.event} notifies you by {channels}."
         tell(rule, [Occurrence(f"test {now.isoformat()}", "This is a test", message, "/notifications")], now)
         return Response(status=status.HTTP_202_ACCEPTED)

@@ -168,7 +168,7 @@ class ConfigurationForm(AnyModelForm):
         by_whom = self.instance.changed_by or "Another user"
         return (
             f"{by_whom} changed {self.instance} after this page was opened; nothing was stored. "
-            f"{'; '.join(differences) or 'It is what this page says'}. Reload the page, and make your change "
+            f"{'; '.join(differences) or 'The object now equals this page'}. Reload the page, and make your change "
             "there."
         )
 

@@ -298,15 +298,15 @@ _MAX_URLS: Final = 1000
 
 
 _PLACEMENT_HELP: Final = (
-    "The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition "
-    "those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler "
-    "places the others, as under Kueue."
+    "The pods that kueueweb places on nodes: pods of workloads with devices (`devices`), in addition pods in flavors "
+    "with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under "
+    "Kueue."
 )
 
 
 _TELEMETRY_HELP: Final = (
-    "Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's "
-    "exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept."
+    "Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. "
+    "Credentials are shown as `***`; if `***` is sent, the stored ones are kept."
 )
 
 

@@ -69,7 +69,9 @@ class ExpectedStartSerializer(serializers.Serializer[Any]):
     )
     message = serializers.CharField(allow_blank=True, help_text="The reason as a sentence.")
     compared = serializers.IntegerField(
-        help_text="Past estimates whose outcomes corrected the interval; 0: it is wide, as none are known."
+        help_text=(
+            "The number of past estimates whose outcomes corrected the interval; 0: none are known, so it is wide."
+        )
     )
 
 

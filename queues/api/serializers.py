@@ -143,7 +143,7 @@ class WorkloadSerializer(Shape):
     annotations = serializers.DictField(
         child=serializers.CharField(),
         required=False,
-        help_text="In a list, only those that `?annotations=` names.",
+        help_text="In a list, only the annotations that `?annotations=` names.",
     )
 
 
@@ -168,7 +168,9 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     conditions = ConditionSerializer(many=True)
     admission_checks = AdmissionCheckStateSerializer(many=True)
     devices = HeldSliceSerializer(many=True)
-    variants = VariantSerializer(many=True, help_text="Of a concurrentAdmissionPolicy; the preferred flavor first.")
+    variants = VariantSerializer(
+        many=True, help_text=("The variants of a concurrentAdmissionPolicy, the preferred flavor first.")
+    )
     requeue_count = serializers.IntegerField()
     eviction_counts = serializers.JSONField()
     unhealthy_nodes = serializers.JSONField()

@@ -36,9 +36,10 @@ WATCH_PARAMETERS: Final = (
     OpenApiParameter(
         "resource_version",
         OpenApiTypes.STR,
-        description="The `resource_version` that the client already has. The answer is sent once the workload has "
-        "another "
-        "one; 304 if it has not changed by the time-out. With `watch`, this version is not repeated.",
+        description=(
+            "The `resource_version` that the client already has. The answer is sent once the workload has a newer "
+            "version; 304 if it has not changed by the time-out. With `watch`, this version is not repeated."
+        ),
     ),
     OpenApiParameter(
         "timeout_seconds",

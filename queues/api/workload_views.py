@@ -305,7 +305,7 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise ValidationError({"uid": f"{text!r} is no UUID."}) from None
+        raise ValidationError({"uid": f"{text!r} is not a UUID."}) from None
 
 
 def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:

@@ -111,7 +111,7 @@ RUNTIME_CLASS: Final = Kind(
     "runtime-classes",
     description="A RuntimeClass.",
     model=RuntimeClass,
-    parts={"overhead": "The resources that running a pod takes beside its containers."},
+    parts={"overhead": "The resources that running a pod takes in addition to its containers."},
     fields=(
         Field(
             "handler",

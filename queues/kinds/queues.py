@@ -30,7 +30,7 @@ from scheduling.model.vocabulary import (
 
 _PARTS: Final = {
     "spec.fairSharing": "The part in fair sharing of borrowed quota.",
-    "spec.admissionScope": "The usage by which pending workloads are ordered, beside priority and time.",
+    "spec.admissionScope": "The usage by which pending workloads are ordered, in addition to priority and time.",
 }
 _KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 _WITH_ALPHA: Final = (*_KUEUE, "kueue.x-k8s.io/v1alpha2")
@@ -82,7 +82,7 @@ _USER_LIMITS: Final = Field(
     "",
     user_limits.LimitsByUser(),
     annotation=user_limits.ANNOTATION,
-    help="Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn.",
+    help="Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn.",
 )
 
 

@@ -234,7 +234,7 @@ class _GroupReader:
             )
 
     def _read_cell(self, cell: FieldReader, flavor: str, resource: str) -> QuotaSpec:
-        cell.require(self._named("nominalQuota"), "Add it; 0 means no quota of its own.")
+        cell.require(self._named("nominalQuota"), "Add it; 0 means that the queue has no quota itself.")
         nominal = cell.amount(self._named("nominalQuota"), resource) or 0
         borrowing = cell.amount(self._named("borrowingLimit"), resource)
         lending = cell.amount(self._named("lendingLimit"), resource)

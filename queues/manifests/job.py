@@ -119,7 +119,7 @@ def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
     meta = read_metadata(top, namespaced=True)
     if keys.PREBUILT_WORKLOAD in meta.labels or keys.PREBUILT_WORKLOAD in meta.annotations:
         top.report.warn(
-            top.at(f"metadata.labels[{keys.PREBUILT_WORKLOAD}]"), "is ignored: the job gets a workload of its own"
+            top.at(f"metadata.labels[{keys.PREBUILT_WORKLOAD}]"), "is ignored: the job gets its own workload"
         )
     return meta, top.required_fields("spec")
 

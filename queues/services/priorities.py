@@ -60,7 +60,7 @@ def _choose(
     if name := job.pod_priority_class:
         if name not in kubernetes:
             path = "spec" if job.template_path is None else job.path_of("", "spec.priorityClassName")
-            _warn(submitted, path, f"there is no PriorityClass {name}: its priority counts as 0")
+            _warn(submitted, path, f"there is no PriorityClass {name}: the priority is 0")
         return PriorityChoice(kubernetes.get(name, 0), _KUBERNETES, name)
     return last
 

@@ -34,7 +34,7 @@ PROBLEMS: Final = {
     "KueueDecides": "A Kueue also decides in the cluster: nothing is pushed there until it stops.",
     "OtherKueueweb": "Another installation of kueueweb pushes to the cluster: this one writes nothing meanwhile.",
     "PushLags": "Decisions have been waiting for more than a minute to be written to the cluster.",
-    "PushRefused": "The cluster refuses decisions; the workloads say why.",
+    "PushRefused": "The cluster refuses decisions; the workloads' pages show the reasons.",
 }
 """Reason -> its meaning. The reasons are stable; the page translates them."""
 

@@ -66,7 +66,9 @@ class TreeQueueSerializer(Shape):
     reason = serializers.CharField()
     message = serializers.CharField()
     pending = serializers.IntegerField(help_text="Workloads that one of the next cycles considers.")
-    inadmissible = serializers.IntegerField(help_text="Workloads that were considered in vain and wait for a change.")
+    inadmissible = serializers.IntegerField(
+        help_text=("Workloads that were evaluated without success and wait for a change.")
+    )
     reserving = serializers.IntegerField()
     admitted = serializers.IntegerField()
     weighted_share = ShareField()

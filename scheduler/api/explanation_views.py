@@ -36,7 +36,7 @@ class ResourceNeedSerializer(serializers.Serializer[Any]):
     borrowable = serializers.IntegerField(help_text="The part of `free` above the ClusterQueue's own quota.")
     free = serializers.IntegerField(help_text="The amount that the workload can still use.")
     lacking = serializers.IntegerField()
-    maximum = serializers.IntegerField(help_text="The most that the workload can ever get.")
+    maximum = serializers.IntegerField(help_text="The maximum that the workload can ever get.")
     deserved = serializers.IntegerField(
         allow_null=True,
         help_text="The quota that the cohort's sharing policy gives to the ClusterQueue now; null without a policy.",

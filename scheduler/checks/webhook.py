@@ -192,7 +192,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     """Ask the URL. Raises `WebhookFailed`; `WebhookSilent` if no answer came in time."""
     url = question.check.annotations.get(URL, "")
     if not url.startswith(("http://", "https://")):
-        raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
+        raise WebhookFailed(f"the annotation {URL} is not an http(s) URL: {url!r}")
     if not settings.ADMISSION_CHECK_SIGNING_KEY:
         raise WebhookFailed("kueueweb has no key to sign requests: set ADMISSION_CHECK_SIGNING_KEY")
     body = msgspec.json.encode(description(question))

@@ -177,7 +177,7 @@ def _end(cluster: Cluster, family: _Family, now: datetime) -> None:
     stale = family.stale()
     if not stale:
         return
-    why = "It has no parent any more" if parent is None else "Its parent does not pursue its flavor any more"
+    why = "Its parent no longer exists" if parent is None else "Its parent does not pursue its flavor any more"
     # Without pods of their own they hold quota alone, which is free at once.
     record_finished(cluster, _keys(stale), FinishedReason.OUT_OF_SYNC, why, actor=_ACTOR, now=now)
     delete_workloads(cluster, _keys(stale), actor=_ACTOR, now=now)

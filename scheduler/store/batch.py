@@ -95,7 +95,7 @@ class Batch:
     change_ids: tuple[int, ...] = ()
     workloads: list[WorkloadWrite] = field(default_factory=list)
     released_ids: list[int] = field(default_factory=list)
-    """Ended workloads that still have rows of slices and need no other write."""
+    """Ended workloads whose rows of slices must be deleted, without any other write."""
     deleted_ids: list[int] = field(default_factory=list)
     """Workloads whose deletion waited for resources that they held."""
     events: list[EventRow] = field(default_factory=list)

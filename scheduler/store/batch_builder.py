@@ -116,7 +116,7 @@ class BatchBuilder:
                 return steps
             self._take(step)
             steps += 1 + self._reconcile(step.workload.key)
-        raise RuntimeError(f"the variants of workload {parent} take one step after the other without coming to rest")
+        raise RuntimeError(f"the variants of workload {parent} keep taking steps without becoming idle")
 
     def _family_step(self, key: str) -> Step | None:
         family = self._rows.family(key, self._is_wanted)

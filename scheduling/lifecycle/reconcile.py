@@ -421,7 +421,7 @@ def _by_lacking_devices(workload: Workload, context: WorkloadContext, now: float
     pods run already."""
     if not context.lacks_devices or workload.is_true(ConditionType.PODS_READY):
         return None
-    message = "Admitted before any device was known; requeued to get devices assigned"
+    message = "Admitted before any device was registered; requeued to get devices assigned"
     return _evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
 
 

@@ -85,8 +85,9 @@ class WorkloadRecords:
     # -- outdated ones -------------------------------------------------------------------------------------------------
 
     def outdate(self, keys: Iterable[str], *, requests: bool) -> None:
-        """Have waiting workloads read again: some in each cycle, in their order, and each before it is decided.
-        Workloads with quota keep it."""
+        """Mark waiting workloads to be read again: some in each cycle, in their order, and each before it is decided.
+        Workloads with quota keep it.
+        """
         found = sorted(map(self._state.workloads.__getitem__, keys), key=attrgetter("order"))
         outdated = dict.fromkeys(map(attrgetter("key"), found), requests)
         if not requests:

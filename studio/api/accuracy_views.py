@@ -26,7 +26,7 @@ class AccuracySerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     unknown = serializers.IntegerField(help_text="Among `count`: no start could be estimated. None of them is covered.")
     coverage = serializers.FloatField(
-        allow_null=True, help_text="The share of starts between p10 and p90; 0.8 where estimates are true."
+        allow_null=True, help_text="The share of starts between p10 and p90; 0.8 for correct estimates."
     )
     coverage_by_fifth = serializers.ListField(
         child=serializers.FloatField(), help_text="The same in each fifth of the known ones, the shortest first."
@@ -70,7 +70,7 @@ class AccuracyView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter(
-                _HOURS, int, default=_DEFAULT_HOURS, description=f"Of the last hours, at most {_MAX_HOURS}."
+                _HOURS, int, default=_DEFAULT_HOURS, description=f"The number of hours to cover, at most {_MAX_HOURS}."
             )
         ],
         responses=EstimateAccuracySerializer,

@@ -18,7 +18,7 @@ class AffectedWorkloadSerializer(serializers.Serializer[Any]):
     """A workload that the change affects."""
 
     workload = serializers.CharField(help_text="namespace/name.")
-    cluster_queue = serializers.CharField(allow_blank=True, help_text="Empty where it holds no quota of one.")
+    cluster_queue = serializers.CharField(allow_blank=True, help_text="Empty if it holds no quota of a ClusterQueue.")
 
 
 class AffectedWorkloadsSerializer(serializers.Serializer[Any]):
@@ -58,7 +58,10 @@ class EffectsSerializer(serializers.Serializer[Any]):
     waits = AffectedWorkloadsSerializer(help_text="Workloads that would start without the change, but wait with it.")
     preempted = AffectedWorkloadsSerializer()
     stopped = AffectedWorkloadsSerializer(help_text="Workloads that would be evicted because their queue is drained.")
-    quotas = QuotaEffectSerializer(many=True, help_text="Of the ClusterQueues and cohorts that the user may see.")
+    quotas = QuotaEffectSerializer(
+        many=True,
+        help_text=("Changes and excesses of the quotas of the ClusterQueues and cohorts that the user may see."),
+    )
     inactive = InactiveQueueSerializer(many=True, help_text="Of the ClusterQueues that the user may see.")
 
 

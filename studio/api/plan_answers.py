@@ -20,8 +20,10 @@ class EvictionSerializer(serializers.Serializer[Any]):
     workload = serializers.CharField(allow_blank=True, help_text=f"namespace/name. {_HIDDEN}")
     cluster_queue = serializers.CharField(allow_blank=True, help_text=_HIDDEN)
     reason = serializers.CharField(
-        help_text="Of the preemption or eviction: InClusterQueue, InCohortReclamation, NodeFailures ...; Ended: the "
-        "plan itself ends it."
+        help_text=(
+            "The reason of the preemption or eviction: InClusterQueue, InCohortReclamation, NodeFailures ...; Ended: "
+            "the plan itself ends it."
+        )
     )
     preemptor = serializers.CharField(allow_blank=True, help_text="The workload that takes its place, if one does.")
     preemptor_cluster_queue = serializers.CharField(allow_blank=True)

@@ -77,16 +77,19 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
     cluster = serializers.CharField()
     kind = serializers.ChoiceField(ASKED_KINDS)
     workload = QuestionWorkloadSerializer(allow_null=True)
-    name = serializers.CharField(allow_blank=True, help_text="Of a saved plan.")
+    name = serializers.CharField(allow_blank=True, help_text="The name of a saved plan.")
     asked_by = serializers.CharField()
     state = serializers.ChoiceField(QUESTION_STATES)
     reason = serializers.CharField(
         allow_blank=True,
-        help_text="Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ...",
+        help_text=(
+            "The stable reason of a failure: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ..."
+        ),
     )
-    message = serializers.CharField(allow_blank=True, help_text="Of a failure, for people.")
+    message = serializers.CharField(allow_blank=True, help_text="The reason of a failure as a sentence.")
     configuration_generation = serializers.IntegerField(
-        allow_null=True, help_text="Of the cluster's configuration on which it was tried, or of an older one."
+        allow_null=True,
+        help_text=("The generation of the cluster's configuration on which it was tried, or an older one."),
     )
     tried_at = serializers.DateTimeField(allow_null=True, help_text="The time of the state on which it was tried.")
     created_at = serializers.DateTimeField()
@@ -176,7 +179,9 @@ class QuestionListView(_QuestionView):
     @extend_schema(
         parameters=[
             OpenApiParameter(
-                _SAVED, bool, description="Saved plans instead, for readers of all namespaces also those of others."
+                _SAVED,
+                bool,
+                description=("List saved plans instead; readers of all namespaces also get those of other users."),
             )
         ],
         responses=QuestionSummarySerializer(many=True),
@@ -247,7 +252,7 @@ class QuestionView(_QuestionView):
         serializer.is_valid(raise_exception=True)
         question = self.question(question_id, own=True)
         if question.kind != QuestionKind.WHAT_IF:
-            raise Conflict(f"Question {question_id} is no plan: only plans (what-if) are saved.")
+            raise Conflict(f"Question {question_id} is not a plan: only plans (what-if) are saved.")
         save_question(question, serializer.validated_data["name"])
         return Response(question_json(question, self.access))
 

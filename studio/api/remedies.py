@@ -17,7 +17,7 @@ _EFFECTS: Final = ("starts", "waits", "preempted", "stopped")
 class AffectedSerializer(serializers.Serializer[Any]):
     """The workloads that a remedy affects, compared with the next cycles without it."""
 
-    starts = AffectedWorkloadsSerializer(help_text="They would get their quota, itself included.")
+    starts = AffectedWorkloadsSerializer(help_text="Workloads that would get quota, including the remedy's own.")
     waits = AffectedWorkloadsSerializer(help_text="They would start without the change, and would wait with it.")
     preempted = AffectedWorkloadsSerializer()
     stopped = AffectedWorkloadsSerializer(help_text="Their queue would be drained.")
@@ -28,12 +28,15 @@ class RemedySerializer(serializers.Serializer[Any]):
 
     kind = serializers.ChoiceField(REMEDY_KINDS)
     field = serializers.CharField(help_text="The field that changes: count, requests, queueName, nominalQuota ...")
-    subject = serializers.CharField(allow_blank=True, help_text="The object that changes, where it is one.")
-    before = serializers.DictField(child=serializers.JSONField(), help_text="By resource, or under an empty name.")
+    subject = serializers.CharField(allow_blank=True, help_text="The object that changes, if it is a single one.")
+    before = serializers.DictField(
+        child=serializers.JSONField(),
+        help_text=("The present value by resource; under an empty name if the field is not by resource."),
+    )
     after = serializers.DictField(child=serializers.JSONField(), help_text="The same, with the change.")
     workloads = AffectedWorkloadsSerializer(help_text="The workloads that end or move.")
     at_least = serializers.IntegerField(help_text="The fewest workloads that would have to end; 0 for other kinds.")
-    monotone = serializers.BooleanField(help_text="False where a larger amount was seen to start it as well.")
+    monotone = serializers.BooleanField(help_text="False if a larger amount was also found to start it.")
     effects = AffectedSerializer()
 
 
@@ -42,7 +45,7 @@ class RemediesSerializer(serializers.Serializer[Any]):
 
     state = serializers.ChoiceField(WAIT_STATES)
     starts_now = serializers.BooleanField(help_text="The next cycles start it without any change.")
-    complete = serializers.BooleanField(help_text="False where the time was over before everything was tried.")
+    complete = serializers.BooleanField(help_text="False if time ran out before everything was tried.")
     trials = serializers.IntegerField(help_text="How often cycles were tried.")
     remedies = RemedySerializer(many=True)
 

@@ -211,7 +211,7 @@ def _outcome(work: Work, limits: Limits, tell: Tell) -> bytes:
     except Exception:  # noqa: BLE001 (the asker is told of any failure, and the studio continues)
         # Its text may name objects of other tenants: only the log has it.
         _log.exception("A trial failed")
-        outcome = Outcome(None, "Error", "The trial failed; the log of the studio says why.")
+        outcome = Outcome(None, "Error", "The trial failed; the studio's log has the reason.")
     return orjson.dumps(outcome)
 
 

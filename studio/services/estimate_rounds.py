@@ -40,7 +40,7 @@ LEASE_SECONDS: Final = 120
 MAX_BEYOND_REACH: Final = 100_000
 """Workloads that a round says to be beyond reach without having tried them; those behind them are not estimated."""
 
-_OVERDUE: Final = Outcome(None, "TimeLimit", "The estimates were not made in their time.")
+_OVERDUE: Final = Outcome(None, "TimeLimit", "The estimates were not finished in time.")
 
 _log = logging.getLogger(__name__)
 

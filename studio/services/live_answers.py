@@ -37,7 +37,9 @@ def announce_answer(question: Question) -> None:
         # Not asgiref's async_to_sync: it starts a thread, and the studio has none when it forks.
         asyncio.run(_send(user_group(question.user_id), {"type": "question.ended", "frame": frame}))
     except (RedisError, OSError, TimeoutError) as error:
-        _log.warning("The live streams of user %s were not told of question %s: %s", question.user_id, question, error)
+        _log.warning(
+            ("The live streams of user %s were not notified of question %s: %s"), question.user_id, question, error
+        )
 
 
 async def _send(group: str, message: dict[str, Any]) -> None:

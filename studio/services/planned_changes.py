@@ -51,7 +51,7 @@ from scheduling.world import World
 from studio.services.plans import Plan, plan_access, store_plan
 
 _MAX_ATTEMPTS: Final = 5
-"""Rows that others change meanwhile end an attempt: each works on one state of all rows."""
+"""Each attempt works on one state of all rows, and ends if another process changes a row meanwhile."""
 _SERIALIZATION_FAILURE: Final = "40001"
 _CLASSES: Final[Mapping[str, type[Settable]]] = {
     "namespace": Namespace,

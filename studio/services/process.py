@@ -179,7 +179,7 @@ class Studio:
             self._store(question, Outcome(None, error.reason, error.message), None)
         except Exception:  # noqa: BLE001 (a question that fails must not end the studio)
             _log.exception("Question %s could not be prepared", question)
-            self._store(question, Outcome(None, "Error", "The trial failed; the log of the studio says why."), None)
+            self._store(question, Outcome(None, "Error", "The trial failed; the studio's log has the reason."), None)
         else:
             self._start(question, trial)
         return True

@@ -72,7 +72,7 @@ class TrainJob(JobKind):
         Kind(f"{_GROUP}/v1alpha1", "TrainingRuntime", "trainingruntimes"),
         Kind(f"{_GROUP}/v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False),
     )
-    remedy = "Create the training runtime in the cluster first, or name one that is there."
+    remedy = "Create the training runtime in the cluster first, or name an existing one."
     kept_texts = frozenset({"message"})
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:

@@ -22,11 +22,11 @@ _LOCAL_QUEUE: Final = "kueue.x-k8s.io/v1beta2"
 class Command(BaseCommand):
     """Convert files; a mistake in any of them ends the command, and nothing is written."""
 
-    help = "Write Volcano's Queues, Jobs and PodGroups as ours to the output, and a report of each field to the errors."
+    help = "Convert Volcano's Queues, Jobs and PodGroups to standard output, and report each field on standard error."
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", nargs="+", type=Path, help="YAML files; other objects in them stay as they are")
+        parser.add_argument("files", nargs="+", type=Path, help="YAML files; other objects in them are not changed")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Convert all files together: queues refer to each other, and pods to their group."""

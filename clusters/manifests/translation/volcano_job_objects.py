@@ -111,7 +111,7 @@ def _check_fields(content: Mapping[str, Any], made: Translation) -> None:
         made.refuse_fractions(f"{path}.template.spec", (task.get("template") or {}).get("spec") or {})
     for number, volume in enumerate(spec.get("volumes") or ()):
         if volume.get("volumeClaim") or not volume.get("volumeClaimName"):
-            rule = "is not honoured: the translation makes no claims of volumes"
+            rule = "has no effect: the translation creates no PersistentVolumeClaims"
             remedy = "Make a PersistentVolumeClaim, and name it in volumeClaimName."
             made.refuse(f"spec.volumes[{number}]", None, rule, remedy, MistakeReason.NOT_SUPPORTED)
 
@@ -165,7 +165,7 @@ class _Job:
         spec = self._child_spec(task, policies, "spec")
         if _action_on(policies, JobEvent.POD_FAILED) is JobAction.RESTART_JOB:
             spec["backoffLimit"] = self._allowed_restarts()
-            self._made.lose("spec.policies:RestartJob", "a Job makes the pod again that failed, not all of them")
+            self._made.lose("spec.policies:RestartJob", "a Job recreates only the failed pod, not all pods")
         if self._job.min_success is not None:
             spec["successPolicy"] = {"rules": [{"succeededCount": self._job.min_success}]}
             self._made.keep("spec.minSuccess", "successPolicy.rules[0].succeededCount")
@@ -380,9 +380,9 @@ class _Job:
         if "svc" in self._plugins:
             made.lose("spec.plugins[svc]", "no files in /etc/volcano: read VC_<TASK>_HOSTS, which has the new names")
             if "disable-network-policy" not in flags_of(self._plugins["svc"]):
-                made.lose("spec.plugins[svc]:NetworkPolicy", "no NetworkPolicy is made")
+                made.lose("spec.plugins[svc]:NetworkPolicy", "no NetworkPolicy is created")
         if "ssh" in plugins and "mpi" not in plugins:
-            made.lose("spec.plugins[ssh]", "no keys are made: use an MPIJob, which makes its own, or a Secret")
+            made.lose("spec.plugins[ssh]", "no keys are created: use an MPIJob, which creates its own, or a Secret")
 
     def _report_policies(self) -> None:
         holders = [("spec", self._job.policies)]
@@ -441,7 +441,7 @@ def _kept_policy(policy: Policy) -> str:
     if policy.action in _RESTARTS and JobEvent.POD_FAILED in events:
         return "backoffLimit, or failurePolicy.maxRestarts of a JobSet: maxRetry less one"
     if policy.action in _RESTARTS:
-        return "a pod that is deleted is made again"
+        return "a deleted pod is created again"
     if policy.action in _ENDS and events == {JobEvent.POD_FAILED}:
         return "backoffLimit 0: the job fails with its first failed pod, and is not resumed"
     return ""

@@ -14,7 +14,7 @@ _LOST: Final = {
     "minResources": "the requests of its pods are counted",
     "minTaskMember": "all pods of the group start together",
     "networkTopology": f"annotate the pods with {keys.REQUIRED_TOPOLOGY} and a level of a Topology",
-    "subGroupPolicy": "a group has no groups in it",
+    "subGroupPolicy": "a pod group cannot contain other groups",
 }
 
 

@@ -35,7 +35,7 @@ _FIELDS: Final = frozenset(
 _LOST: Final = {
     "affinity": "no node groups: give the queue a ResourceFlavor whose nodeLabels choose the nodes",
     "extendClusters": "no other clusters: use MultiKueue",
-    "type": "has no meaning in Volcano's scheduler either",
+    "type": "has no effect in Volcano's scheduler either",
 }
 
 _KEPT: Final = {
@@ -299,10 +299,10 @@ class _Queue:
         if (self._queue.get("status") or {}).get("state") in ("Closed", "Closing"):
             made.lose("status.state", "write stopPolicy: Hold, which admits no new workloads")
         if self._tree.policy == "proportion":
-            made.keep("spec", "what it deserves follows from weight and demand, by the Cohort's sharing policy")
+            made.keep("spec", "the Cohort's sharing policy computes its deserved quota from weight and demand")
 
     def _report_annotation(self, name: str, annotation: str) -> None:
         if self._is_parent:
-            self._made.lose(f"spec.{name}", "a Cohort has none: write it on the queues below")
+            self._made.lose(f"spec.{name}", "not supported on a Cohort: set it on the queues below")
         else:
             self._made.keep(f"spec.{name}", annotation)

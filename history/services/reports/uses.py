@@ -41,7 +41,7 @@ USES: Final = sql.SQL(
 DEVICES: Final = sql.SQL(
     "(SELECT coalesce(sum((amounts.value ->> 'device')::float8), 0) FROM jsonb_each(uses.held) AS amounts)"
 )
-"""How many devices a use holds, of each slice the larger of its shares."""
+"""The number of devices that a use holds; each slice counts as the larger of its memory and core shares."""
 
 SIZE: Final = sql.SQL(
     """CASE WHEN {devices} = 0 THEN 'no device' WHEN {devices} < 1 THEN 'part of a device'

@@ -34,15 +34,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fleet", choices=FLEETS, default=FLEETS[0], help="nodes to start with (default: %(default)s)"
         )
-        parser.add_argument(
-            "--time-scale", type=_positive, default=1.0, help="how much faster than real time pods live"
-        )
+        parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster than real time pods run")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
         parser.add_argument(
-            "--run-seconds", type=_positive, default=60.0, help="run time of pods whose jobs state none"
+            "--run-seconds", type=_positive, default=60.0, help="run time of pods whose jobs do not set one"
         )
         parser.add_argument("--seed", default=None, help="seed of names, uids and failures")
-        parser.add_argument("--snapshot", type=Path, help="file that keeps the state over a restart")
+        parser.add_argument("--snapshot", type=Path, help="file that keeps the state across restarts")
         parser.add_argument("--virtual-clock", action="store_true", help="time advances only by POST /_clock")
 
     def handle(self, *args: Any, **options: Any) -> None:

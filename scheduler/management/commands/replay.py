@@ -30,8 +30,8 @@ class Command(BaseCommand):
     """Compare a recorded cluster's decisions with kueueweb's."""
 
     help = (
-        "Evaluate kueueweb's rules at each decision of a recorded cluster, and print each one that they "
-        "would not have made."
+        "Evaluate kueueweb's rules at each decision of a recorded cluster, and print each decision that they would "
+        "not have made."
     )
     requires_system_checks: list[str] = []
 

@@ -459,7 +459,7 @@ def _cost(name: str, given: list[Any]) -> int:
 
 def _has(arguments: list[Tree], known: frozenset[str]) -> Program:
     if len(arguments) != 1 or arguments[0][0] != "key":
-        raise CelError("invalid argument to has(): it takes a field")
+        raise CelError("invalid argument to has(): it must be a field")
     holder, key = _program(arguments[0][1], known), _program(arguments[0][2], known)
 
     def has(names: Names) -> bool:

@@ -102,7 +102,7 @@ class ContainerReader:
         if self._value(name) is None:
             for named in (self.names.memory, self.names.memory_percentage, self.names.cores):
                 if self._value(named) is not None:
-                    self._ignore(named, f"without {name} the container gets no device")
+                    self._ignore(named, f"without {name} the container gets no devices")
                     break
             return None
         count = self._integer(name)

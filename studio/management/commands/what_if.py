@@ -26,9 +26,9 @@ class Command(BaseCommand):
     """Prints the answer as text, or as JSON."""
 
     help = (
-        "Try changes without making them: who would start, who would be evicted and what that loses, who would wait. "
-        "FILE is a plan with the sections apply, delete, nodes, end and policies, or manifests to apply; - is standard "
-        "input."
+        "Try changes without making them: the workloads that would start, be evicted (with the lost work) or wait. "
+        "FILE is a plan with the sections apply, delete, nodes, end and policies, or manifests to apply; - is "
+        "standard input."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
