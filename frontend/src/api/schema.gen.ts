@@ -2076,8 +2076,8 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name
-         * @description Save one of your plans by a name, so that it is kept and can be shared, or let it go with an empty name.
+         * Save one of your plans under a name, so that it is kept and can be shared; an empty name unsaves it
+         * @description Save one of your plans under a name, so that it is kept and can be shared; an empty name unsaves it.
          */
         patch: operations["studio_questions_partial_update"];
         trace?: never;
@@ -2799,7 +2799,7 @@ export interface components {
         };
         /** @description The workloads that a remedy affects, compared with the next cycles without it. */
         Affected: {
-            /** @description They would get their quota, itself included. */
+            /** @description Workloads that would get quota, including the remedy's own. */
             starts: components["schemas"]["AffectedWorkloads"];
             /** @description They would start without the change, and would wait with it. */
             waits: components["schemas"]["AffectedWorkloads"];
@@ -2811,7 +2811,7 @@ export interface components {
         AffectedWorkload: {
             /** @description namespace/name. */
             workload: string;
-            /** @description Empty where it holds no quota of one. */
+            /** @description Empty if it holds no quota of a ClusterQueue. */
             cluster_queue: string;
         };
         /** @description Workloads that the change affects. */
@@ -3005,7 +3005,7 @@ export interface components {
              */
             device_binding: components["schemas"]["DeviceBindingEnum"];
             /**
-             * @description The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
+             * @description The pods that kueueweb places on nodes: pods of workloads with devices (`devices`), in addition pods in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
              *
              *     * `devices` - devices
              *     * `topology` - topology
@@ -3024,7 +3024,7 @@ export interface components {
             device_plugin: {
                 [key: string]: unknown;
             };
-            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept. */
+            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if `***` is sent, the stored ones are kept. */
             telemetry_urls: string[];
             /** Format: date-time */
             created_at: string;
@@ -3115,7 +3115,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimit"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
@@ -3170,7 +3170,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
@@ -3214,7 +3214,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuota"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeights"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimit"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
@@ -3247,7 +3247,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
@@ -3613,7 +3613,7 @@ export interface components {
             preempted: components["schemas"]["AffectedWorkloads"];
             /** @description Workloads that would be evicted because their queue is drained. */
             stopped: components["schemas"]["AffectedWorkloads"];
-            /** @description Of the ClusterQueues and cohorts that the user may see. */
+            /** @description Changes and excesses of the quotas of the ClusterQueues and cohorts that the user may see. */
             quotas: components["schemas"]["QuotaEffect"][];
             /** @description Of the ClusterQueues that the user may see. */
             inactive: components["schemas"]["InactiveQueue"][];
@@ -3660,7 +3660,7 @@ export interface components {
             workload: string;
             /** @description Empty if the user may not see it. */
             cluster_queue: string;
-            /** @description Of the preemption or eviction: InClusterQueue, InCohortReclamation, NodeFailures ...; Ended: the plan itself ends it. */
+            /** @description The reason of the preemption or eviction: InClusterQueue, InCohortReclamation, NodeFailures ...; Ended: the plan itself ends it. */
             reason: string;
             /** @description The workload that takes its place, if one does. */
             preemptor: string;
@@ -3716,7 +3716,7 @@ export interface components {
             reason: components["schemas"]["ExpectedStartReasonEnum"] | components["schemas"]["BlankEnum"];
             /** @description The reason as a sentence. */
             message: string;
-            /** @description Past estimates whose outcomes corrected the interval; 0: it is wide, as none are known. */
+            /** @description The number of past estimates whose outcomes corrected the interval; 0: none are known, so it is wide. */
             compared: number;
         };
         /**
@@ -5215,7 +5215,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: a factor of the multifactor priority, and the order of queues in a cohort with a sharing policy, highest first. */
             queue_priority?: number;
@@ -5242,7 +5242,7 @@ export interface components {
              */
             device_binding?: components["schemas"]["DeviceBindingEnum"];
             /**
-             * @description The pods that kueueweb places on nodes: those of workloads with devices (`devices`), in addition those in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
+             * @description The pods that kueueweb places on nodes: pods of workloads with devices (`devices`), in addition pods in flavors with a topology (`topology`), or all pods (`all`). The cluster's own scheduler places the others, as under Kueue.
              *
              *     * `devices` - devices
              *     * `topology` - topology
@@ -5251,7 +5251,7 @@ export interface components {
             placement?: components["schemas"]["PlacementEnum"];
             /** @description The names of the clusters whose MultiKueue may run workloads in this one. */
             accepts_workloads_from?: string[];
-            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if they are sent so, the stored ones are kept. */
+            /** @description Addresses of measured usage of devices and containers: Prometheus text in the format of HAMi's exporter. Credentials are shown as `***`; if `***` is sent, the stored ones are kept. */
             telemetry_urls?: string[];
         };
         /** @description A Cohort: queues and cohorts that share unused quota. */
@@ -5273,7 +5273,7 @@ export interface components {
             node_quotas?: components["schemas"]["NodeQuotaRequest"][];
             /** @description Beyond Kueue: weights of the multifactor priority that orders pending workloads, as in Slurm. */
             priority_weights?: components["schemas"]["PriorityWeightsRequest"];
-            /** @description Beyond Kueue: the most that each user may hold at the same time, as in YuniKorn. */
+            /** @description Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn. */
             user_limits?: components["schemas"]["UserLimitRequest"][];
             /** @description Beyond Kueue: how quota is divided among the queues below. proportion: by weight and demand; capacity: as declared, least used first; fair-share: quota first, the rest by priority and weight. Empty: Kueue's rules. */
             sharing_policy?: string;
@@ -5566,7 +5566,7 @@ export interface components {
             capacity: {
                 [key: string]: string;
             };
-            /** @description The most that its pods may request; empty: unknown, so there is no limit. */
+            /** @description The maximum that its pods may request; empty: unknown, so there is no limit. */
             allocatable: {
                 [key: string]: string;
             };
@@ -5606,7 +5606,7 @@ export interface components {
             capacity: {
                 [key: string]: string;
             };
-            /** @description The most that its pods may request; empty: unknown, so there is no limit. */
+            /** @description The maximum that its pods may request; empty: unknown, so there is no limit. */
             allocatable: {
                 [key: string]: string;
             };
@@ -6173,15 +6173,15 @@ export interface components {
             cluster: string;
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
-            /** @description Of a saved plan. */
+            /** @description The name of a saved plan. */
             name: string;
             asked_by: string;
             state: components["schemas"]["QuestionStateEnum"];
-            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
+            /** @description The stable reason of a failure: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
-            /** @description Of a failure, for people. */
+            /** @description The reason of a failure as a sentence. */
             message: string;
-            /** @description Of the cluster's configuration on which it was tried, or of an older one. */
+            /** @description The generation of the cluster's configuration on which it was tried, or an older one. */
             configuration_generation: number | null;
             /**
              * Format: date-time
@@ -6234,15 +6234,15 @@ export interface components {
             cluster: string;
             kind: components["schemas"]["QuestionKindEnum"];
             workload: components["schemas"]["QuestionWorkload"] | null;
-            /** @description Of a saved plan. */
+            /** @description The name of a saved plan. */
             name: string;
             asked_by: string;
             state: components["schemas"]["QuestionStateEnum"];
-            /** @description Of a failure, stable: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
+            /** @description The stable reason of a failure: TimeLimit, MemoryLimit, TooLarge, Killed, NoProcess, Interrupted ... */
             reason: string;
-            /** @description Of a failure, for people. */
+            /** @description The reason of a failure as a sentence. */
             message: string;
-            /** @description Of the cluster's configuration on which it was tried, or of an older one. */
+            /** @description The generation of the cluster's configuration on which it was tried, or an older one. */
             configuration_generation: number | null;
             /**
              * Format: date-time
@@ -6273,7 +6273,7 @@ export interface components {
             unknown: number;
             /**
              * Format: double
-             * @description The share of starts between p10 and p90; 0.8 where estimates are true.
+             * @description The share of starts between p10 and p90; 0.8 for correct estimates.
              */
             coverage: number | null;
             /** @description The same in each fifth of the known ones, the shortest first. */
@@ -6444,7 +6444,7 @@ export interface components {
             state: components["schemas"]["WaitStateEnum"];
             /** @description The next cycles start it without any change. */
             starts_now: boolean;
-            /** @description False where the time was over before everything was tried. */
+            /** @description False if time ran out before everything was tried. */
             complete: boolean;
             /** @description How often cycles were tried. */
             trials: number;
@@ -6455,9 +6455,9 @@ export interface components {
             kind: components["schemas"]["RemedyKindEnum"];
             /** @description The field that changes: count, requests, queueName, nominalQuota ... */
             field: string;
-            /** @description The object that changes, where it is one. */
+            /** @description The object that changes, if it is a single one. */
             subject: string;
-            /** @description By resource, or under an empty name. */
+            /** @description The present value by resource; under an empty name if the field is not by resource. */
             before: {
                 [key: string]: unknown;
             };
@@ -6469,7 +6469,7 @@ export interface components {
             workloads: components["schemas"]["AffectedWorkloads"];
             /** @description The fewest workloads that would have to end; 0 for other kinds. */
             at_least: number;
-            /** @description False where a larger amount was seen to start it as well. */
+            /** @description False if a larger amount was also found to start it. */
             monotone: boolean;
             effects: components["schemas"]["Affected"];
         };
@@ -6582,12 +6582,12 @@ export interface components {
             /** @description Beyond Kueue: only quota decides; pods without devices are not placed on particular nodes. */
             quota_only?: boolean;
         };
-        /** @description Resources that get one flavor together, and the flavors in the order in which they are tried. */
+        /** @description Resources that share one flavor, and the flavors in the order in which they are tried. */
         ResourceGroup: {
             covered_resources: string[];
             flavors: components["schemas"]["FlavorQuotas"][];
         };
-        /** @description Resources that get one flavor together, and the flavors in the order in which they are tried. */
+        /** @description Resources that share one flavor, and the flavors in the order in which they are tried. */
         ResourceGroupRequest: {
             covered_resources: string[];
             flavors: components["schemas"]["FlavorQuotasRequest"][];
@@ -6605,7 +6605,7 @@ export interface components {
             /** @description The amount that the workload can still use. */
             free: number;
             lacking: number;
-            /** @description The most that the workload can ever get. */
+            /** @description The maximum that the workload can ever get. */
             maximum: number;
             /** @description The quota that the cohort's sharing policy gives to the ClusterQueue now; null without a policy. */
             deserved: number | null;
@@ -7058,7 +7058,7 @@ export interface components {
             unknown: number;
             /**
              * Format: double
-             * @description The share of starts between p10 and p90; 0.8 where estimates are true.
+             * @description The share of starts between p10 and p90; 0.8 for correct estimates.
              */
             coverage: number | null;
             /** @description The same in each fifth of the known ones, the shortest first. */
@@ -7236,7 +7236,7 @@ export interface components {
             message: string;
             /** @description Workloads that one of the next cycles considers. */
             pending: number;
-            /** @description Workloads that were considered in vain and wait for a change. */
+            /** @description Workloads that were evaluated without success and wait for a change. */
             inadmissible: number;
             reserving: number;
             admitted: number;
@@ -7525,7 +7525,7 @@ export interface components {
             /** @description The name of the workload for which it pursues a flavor (concurrent admission); empty for a job. */
             variant_of: string;
             pod_sets: components["schemas"]["PodSet"][];
-            /** @description In a list, only those that `?annotations=` names. */
+            /** @description In a list, only the annotations that `?annotations=` names. */
             annotations?: {
                 [key: string]: string;
             };
@@ -7607,7 +7607,7 @@ export interface components {
             conditions: components["schemas"]["Condition"][];
             admission_checks: components["schemas"]["AdmissionCheckState"][];
             devices: components["schemas"]["HeldSlice"][];
-            /** @description Of a concurrentAdmissionPolicy; the preferred flavor first. */
+            /** @description The variants of a concurrentAdmissionPolicy, the preferred flavor first. */
             variants: components["schemas"]["Variant"][];
             requeue_count: number;
             eviction_counts: unknown;
@@ -8473,7 +8473,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description Too many attempts, or more than a tenant may have; `Retry-After` says when to try again. */
+        /** @description Too many attempts, or more than a tenant may have; `Retry-After` has the seconds until the next attempt. */
         Error429: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -8484,7 +8484,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
         };
-        /** @description Too many attempts, or more than a tenant may have; `Retry-After` says when to try again. */
+        /** @description Too many attempts, or more than a tenant may have; `Retry-After` has the seconds until the next attempt. */
         Error429Yaml: {
             headers: {
                 "Retry-After": components["headers"]["RetryAfter"];
@@ -13634,7 +13634,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description By default as Accept says, else JSON. */
+                /** @description The format of the answer; by default that of the Accept header, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -13813,7 +13813,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description By default as Accept says, else JSON. */
+                /** @description The format of the answer; by default that of the Accept header, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -13978,7 +13978,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description By default as Accept says, else JSON. */
+                /** @description The format of the answer; by default that of the Accept header, else JSON. */
                 format?: "json" | "yaml";
             };
             header?: never;
@@ -19676,7 +19676,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Of the last hours, at most 720. */
+                /** @description The number of hours to cover, at most 720. */
                 hours?: number;
             };
             header?: never;
@@ -19759,7 +19759,7 @@ export interface operations {
                 cluster?: string;
                 /** @description The maximum number of rows. */
                 limit?: number;
-                /** @description Saved plans instead, for readers of all namespaces also those of others. */
+                /** @description List saved plans instead; readers of all namespaces also get those of other users. */
                 saved?: boolean;
                 /** @description Count all rows, too. */
                 total?: boolean;
@@ -21176,7 +21176,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description The `resource_version` that the client already has. The answer is sent once the workload has another one; 304 if it has not changed by the time-out. With `watch`, this version is not repeated. */
+                /** @description The `resource_version` that the client already has. The answer is sent once the workload has a newer version; 304 if it has not changed by the time-out. With `watch`, this version is not repeated. */
                 resource_version?: string;
                 /** @description Maximum wait in seconds; 600 by default with `watch`, else 30. */
                 timeout_seconds?: number;
