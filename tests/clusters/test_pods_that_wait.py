@@ -274,7 +274,7 @@ def test_a_train_job_has_the_pods_of_its_runtime(system: System) -> None:
     (mistake,) = refused.value.errors
     assert (mistake.rule, mistake.remedy) == (
         "runtime 'torch' not found",
-        "Create the training runtime in the cluster first, or name one that is there.",
+        "Create the training runtime in the cluster first, or name an existing one.",
     )
     system.install_operator("TrainJob")
     system.client.create(RUNTIMES, RUNTIME)

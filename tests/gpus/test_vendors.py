@@ -193,7 +193,7 @@ def test_amounts_without_a_count_would_give_no_device(limits: dict[str, Any]) ->
     found = asked(limits)
     assert found.containers == ((),)
     assert [problem.refused for problem in found.problems] == [False]
-    assert "the container gets no device" in found.problems[0].message
+    assert "the container gets no devices" in found.problems[0].message
 
 
 def test_amd_reads_limits_only() -> None:

@@ -59,7 +59,7 @@ def test_all_files_become_ours_with_a_local_queue_for_each_namespace(tmp_path: P
     assert cell == {"name": "cpu", "nominalQuota": "8", "lendingLimit": "6", "borrowingLimit": "8"}
     assert found["Cohort", "lab"]["spec"]["parentName"] == "root"
     assert found["Cohort", "root"]["metadata"]["annotations"]["kueueweb.io/sharing-policy"] == "capacity"
-    assert "lost: Queue lab, spec.priority: a Cohort has none" in report
+    assert "lost: Queue lab, spec.priority: not supported on a Cohort" in report
     assert "kept: Queue research, spec.deserved: nominalQuota" in report
 
 

@@ -73,7 +73,7 @@ def test_t70_a_group_is_not_composed_before_all_its_pods_are_there(apply: Apply)
     apply(joined(pod("a"), pod("b")))
     assert waits_for_pods() == ("True", "PodGroupIncomplete")
     event = WorkloadEvent.objects.get(reason="ErrWorkloadCompose")
-    assert (event.type, event.message) == ("Warning", "Pod group ring is not complete: 2 of its 3 pods are there")
+    assert (event.type, event.message) == ("Warning", "Pod group ring is not complete: 2 of its 3 pods exist")
     before = Workload.objects.get().created_at
     apply(pod("c", cpu=2))
     assert waits_for_pods() == ("", "")

@@ -272,7 +272,7 @@ def test_who_was_asked_longest_ago_is_asked_first(
 def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
     AdmissionCheck.objects.update(annotations={URL: "file:///etc/passwd"})
     assert ask_pending(cluster, NOW) == 0
-    assert "no http(s) URL" in check()[1]
+    assert "is not an http(s) URL" in check()[1]
 
 
 def test_a_metadata_service_is_not_asked(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:

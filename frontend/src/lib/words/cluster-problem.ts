@@ -28,6 +28,6 @@ export const clusterProblems = () =>
     },
     PushRefused: {
       label: t`Decisions refused`,
-      meaning: t`The cluster refuses decisions; the workloads say why.`,
+      meaning: t`The cluster refuses decisions; the workloads' pages show the reasons.`,
     },
   }) satisfies Record<string, ProblemWords>;

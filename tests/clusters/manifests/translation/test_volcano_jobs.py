@@ -14,7 +14,7 @@ from clusters.manifests.translation.translations import translate_all
 from clusters.manifests.translation.volcano_job_objects import translate_job
 
 TOO_MANY_TASKS = "must have at most 18 tasks: each is a pod set of the workload"
-NO_CLAIMS = "is not honoured: the translation makes no claims of volumes"
+NO_CLAIMS = "has no effect: the translation creates no PersistentVolumeClaims"
 
 
 def pods(**spec: Any) -> dict[str, Any]:
