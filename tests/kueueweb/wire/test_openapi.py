@@ -45,6 +45,11 @@ def test_every_field_of_every_version_is_described(name: str, version: str) -> N
     assert list(undescribed(schema, name)) == []
 
 
+def test_every_declared_field_has_a_help_text() -> None:
+    """Fields that no manifest has are in REST's schema and the admin's forms alone."""
+    assert [f"{kind.name}.{field.name}" for kind in KINDS.values() for field in kind.fields if not field.help] == []
+
+
 def test_the_fields_of_our_manifests_are_among_those_described() -> None:
     tried = set()
     for file in [*(ROOT / "docs").rglob("*.yaml"), *(ROOT / "tests").rglob("*.yaml")]:
