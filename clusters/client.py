@@ -450,7 +450,9 @@ class ClusterClient:
         return True
 
     def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
-        """Bind a pod to a node; a ClusterError with `conflict` if it is bound already or is another pod by now."""
+        """Bind a pod to a node. Raises a ClusterError with `conflict` if it is already bound or was replaced by another
+        pod.
+        """
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",

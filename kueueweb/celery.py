@@ -98,8 +98,9 @@ class BeatScheduler(Scheduler):
         self._chores = Chores()
 
     def tick(self, *args: Any, **options: Any) -> Any:
-        """Send what is due; how long to sleep. Tasks that were sent by a clock that was ahead are due by the present
-        one: else none would be sent until it gets there."""
+        """Send the due tasks; return the seconds to sleep. Tasks that were sent by a clock that was ahead are due by
+        the present one: else none would be sent until it gets there.
+        """
         if time.monotonic() - self._beat_at >= HEARTBEAT_SECONDS:
             self._beat_at = time.monotonic()
             touch_heartbeat(Role.BEAT)

@@ -75,7 +75,9 @@ class NewTokenSerializer(serializers.Serializer[Any]):
 
 
 def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
-    """Make a token as the body wishes; the answer shows it this once. Raises ValidationError and LimitReached."""
+    """Create the token that the body describes; it is shown only in this answer. Raises ValidationError and
+    LimitReached.
+    """
     wish = TokenWishSerializer(data=data)
     wish.is_valid(raise_exception=True)
     wanted: dict[str, Any] = dict(wish.validated_data)

@@ -62,17 +62,17 @@ workload's name."""
 class Changes:
     """The changes that a pass makes to a job and its workloads, whose rows are named by the names of their objects.
 
-    * finished: why, and the message.
+    * finished: the reason and the message.
     * reclaimable: pods per pod set that will not be needed again.
     * changed: the objects whose spec or gates the workloads get.
     * held: workloads that release their quota while the job is on hold, and the reason; unheld: workloads of a job that
       no longer exists.
     * removed: workloads that the job does not need.
-    * created: new workloads of the job; taken: prebuilt ones that are its own from now on; awaited: whether one that it
-      needs is not there yet.
+    * created: new workloads of the job; taken: prebuilt workloads that belong to it from now on; awaited: whether a
+      workload that it needs does not exist yet.
     * job: the desired job, if it starts, stops or changes.
     * waits: whether it may start once its pods of an earlier admission have stopped.
-    * failure: why the pass ended early.
+    * failure: the reason why the pass ended early.
     """
 
     finished: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -149,8 +149,9 @@ class LiveJob(ManagedJob):
         return is_elastic(self.object) or found == {uid_of(workload)}
 
     def _resumes(self, workload: JsonObject) -> bool:
-        """Start again a job that its owner suspended, as it was; whether its templates are as the workload's only
-        admission made them."""
+        """Restart a job that its owner suspended. Return whether its templates are still those of the workload's only
+        admission.
+        """
         if state.condition_of(workload, state.EVICTED) is not None:
             return False
         resumed: JsonObject = copied(self.object)

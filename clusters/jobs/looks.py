@@ -67,7 +67,9 @@ def drops_all(look: Look, changes: Changes) -> bool:
 
 
 def taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
-    """The spec of a job as it takes over a workload: a manager's gets the templates of the job."""
+    """The spec of a job when it takes over a workload; a workload from a MultiKueue manager gets the templates of the
+    job.
+    """
     if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
         return replace(spec, pod_sets=pod_set_specs(prebuilt))
     index = prebuilt.annotations.get(keys.COMPONENT_INDEX)

@@ -41,8 +41,9 @@ def owned_keys(metadata: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def without_owned_keys(manifest: Any) -> Any:
-    """A manifest, or a part of one, in which every `metadata` is as a tenant may write it: the object's own, and that
-    of each pod template in it."""
+    """A manifest, or a part of one, with only metadata that a tenant may write: of the object and of each pod template
+    in it.
+    """
     if isinstance(manifest, list | tuple):
         return [without_owned_keys(each) for each in manifest]
     if not isinstance(manifest, Mapping):

@@ -23,7 +23,8 @@ _HELD = "holds quota, so it is kept: use prune with force to end it"
 def prune_set(
     cluster: Cluster, applied_set: str, kept: Collection[Identity], *, actor: str, force: bool, now: datetime
 ) -> list[Applied]:
-    """Remove the set's objects that are not among `kept` (kind, key); the users of an object go before it.
+    """Remove the set's objects that are not among `kept` (kind, key); the objects that use an object are removed before
+    it.
 
     A workload with quota, and the job that owns one, stays with a warning unless `force` is given; a forced one is
     cancelled, and deleted when its pods have stopped. An object that is still in use is deleted once it is unused.

@@ -44,7 +44,7 @@ class BackOff:
         """The time of the next start; None while the process runs."""
 
     def ended(self) -> float:
-        """Note the end; the seconds until the next start."""
+        """Record the end; return the seconds until the next start."""
         now = time.monotonic()
         self._failures = 0 if now - self._started_at >= _STAYED_UP_SECONDS else self._failures + 1
         delay = min(2.0 ** (self._failures - 2), _MAX_DELAY_SECONDS) if self._failures > 1 else 0.0

@@ -145,7 +145,7 @@ class _Reading:
             close()
 
     def _hand_over(self, piece: bytes) -> bool:
-        """Wait until the reader has room for it; whether there is a reader still."""
+        """Wait until the reader has room for it; return whether the reader is still connected."""
         while not self._free.acquire(timeout=_PATIENCE_SECONDS):
             if self._ended.is_set():
                 return False

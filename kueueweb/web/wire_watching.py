@@ -142,7 +142,7 @@ class _Watch:
         return found
 
     async def _tell(self, body: Mapping[str, Any], send: Send) -> bool:
-        """Send the events of an answer; whether there was one."""
+        """Send the events of an answer; return whether there were any."""
         there = {key[0]: tuple(key) for key in body["keys"]}
         told = False
         for gone in [key for uid, key in self._known.items() if uid not in there]:

@@ -205,8 +205,9 @@ class Engine:
         return Run(batches, cycles, admitted, preempted, refused, more)
 
     def _wait_for_a_timer(self) -> bool:
-        """Sleep until a timer that is almost due; whether there was one. The next tick would be too late for it: pods
-        may be ready a moment after their time is over."""
+        """Sleep until a timer that is almost due; return whether there was one. The next tick would be too late for it:
+        pods may be ready a moment after their time is over.
+        """
         first = self._timers.first()
         if first is None or first <= self._batch_at or first - self._clock() > _ALMOST_DUE_SECONDS:
             return False

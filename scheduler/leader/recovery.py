@@ -90,8 +90,9 @@ class Recovery:
         self._engine = None
 
     def run(self) -> bool:
-        """Run the engine, or recover; whether another run is due at once. Raises `LeaseLost` and
-        `SchedulingFailed`."""
+        """Run the engine, or recover; return whether another run is due at once. Raises `LeaseLost` and
+        `SchedulingFailed`.
+        """
         engine = self._engine or self._load()
         if engine is None:
             return False

@@ -37,8 +37,9 @@ class Schedulings:
         self._failing: set[int] = set()
 
     def run(self, cluster: Cluster) -> bool:
-        """Schedule a cluster; whether another run is due at once. Raises `LeaseLost`, and `SchedulingFailed` if no
-        other cluster is scheduled well, for then a new process may be."""
+        """Schedule a cluster; return whether another run is due at once. Raises `LeaseLost`, and `SchedulingFailed` if
+        no other cluster is scheduled well, for then a new process may be.
+        """
         if self._steady() < self._paused_until.get(cluster.pk, 0.0):
             return False
         recovery = self._recovery(cluster)

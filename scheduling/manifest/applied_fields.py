@@ -129,7 +129,7 @@ def as_fields(paths: Iterable[Path]) -> Fields:
 
 
 def values_at(value: Any, fields: Fields, field: str = "", path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield the path and the value of each field of a set; a field that is not there has no value and is left out."""
+    """Yield the path and the value of each field of a set; missing fields are left out."""
     if not fields:
         yield path, value
         return

@@ -26,7 +26,7 @@ class MistakeReason(StrEnum):
     NOT_PERMITTED = "NotPermitted"
     """The user lacks the permission; the value itself may be right."""
     MALFORMED = "Malformed"
-    """The text is not valid YAML or JSON with a mapping at its top, or a header is not in its form."""
+    """The text is not valid YAML or JSON with a mapping at its top, or a header has an invalid format."""
     HOSTILE = "Hostile"
     """The document has YAML tags, or would cost too much to read, for example through nested aliases."""
     IN_USE = "InUse"

@@ -17,7 +17,7 @@ Snapshot = dict[str, Any]
 
 
 def play_life(scenario: Mapping[str, Any], configuration: Configuration, retention: Retention) -> list[Snapshot]:
-    """Play the scenario's steps; the observable state before the first and after each."""
+    """Play the scenario's steps; return the observable state before the first and after each."""
     life = build_life(scenario, configuration, retention)
     found = [snapshot(life)]
     for step in scenario["steps"]:

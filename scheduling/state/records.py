@@ -95,7 +95,7 @@ class WorkloadRecords:
         self._state.outdated |= outdated
 
     def read_outdated(self) -> int:
-        """Read some outdated workloads again, the heads of queues first; how many."""
+        """Read some outdated workloads again, the heads of queues first; return their number."""
         outdated = self._state.outdated
         if not outdated:
             return 0

@@ -66,7 +66,7 @@ def renew_leases(studio: UUID, ids: Iterable[int]) -> set[int]:
 
 
 def give_up_hopeless() -> list[int]:
-    """Fail the questions whose studios died too often; their keys."""
+    """Fail the questions whose studios died too often; return their keys."""
     with connection.cursor() as cursor:
         cursor.execute(_GIVE_UP, {"attempts": MAX_ATTEMPTS})
         return [id_ for (id_,) in cursor.fetchall()]

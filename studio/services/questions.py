@@ -72,7 +72,7 @@ def ask_question(
 
 
 def save_question(question: Question, name: str) -> None:
-    """Keep a plan by this name; an empty name lets it go. Raises LimitReached."""
+    """Save a plan under this name; an empty name unsaves it. Raises LimitReached."""
     with transaction.atomic():
         User.objects.select_for_update().get(pk=question.user_id)
         if name and not question.name:

@@ -46,7 +46,7 @@ def test_held_and_released_it_runs_again(system: System) -> None:
     key = ("team", system.workload("train").name)
 
     hold(system.cluster, [key], actor="alice")
-    system.until("its pod is gone", lambda: not system.pods("train"))
+    system.until("the Job has no pods", lambda: not system.pods("train"))
     assert system.job("train")["spec"]["suspend"] is True
     system.until("its slices are free", lambda: not system.workload("train").device_allocations.exists())
 

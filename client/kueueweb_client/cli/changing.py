@@ -47,7 +47,7 @@ def change_object(
     *,
     dry_run: bool = False,
 ) -> bool:
-    """Change an object, again if another user changes it meanwhile; whether it is another one than before."""
+    """Change an object, and retry if another user changes it meanwhile. Return whether it differs from before."""
     for attempt in range(_TRIES):
         found = read_object(asked, noun, namespace, name)
         changed = change(found)

@@ -79,7 +79,7 @@ def _is_mistake(error: ClientError) -> bool:
 
 
 def _tell(file: Path, mistake: str, text: str) -> str:
-    """Write a refusal above the text, for the next look at it; the whole of it."""
+    """Return the text with the refusal as a comment above it, for the next edit."""
     lines = "".join(f"# {line}\n" for line in mistake.splitlines())
     written = f"{_HEAD}#\n{lines}{text}"
     file.write_text(written, encoding="utf-8")

@@ -63,7 +63,7 @@ class Translation:
         self.refusals.append(Refusal(path, value, rule, remedy, reason))
 
     def refuse_all(self, refusals: Iterable[Refusal]) -> bool:
-        """Add refusals; whether there are any."""
+        """Add refusals; return whether any were added."""
         self.refusals += refusals
         return bool(self.refusals)
 

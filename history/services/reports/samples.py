@@ -14,7 +14,7 @@ ROLLED: Final = sql.SQL(
     )
     """
 )
-"""Until when the samples of a table are rolled up; all clusters' are at once."""
+"""The time until which the samples of a table are rolled up, at once for all clusters."""
 
 ONCE: Final = sql.SQL(
     """sample.at >= {since} AND sample.at < rolled.until

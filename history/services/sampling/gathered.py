@@ -72,7 +72,7 @@ class Gathered:
     devices: dict[SubjectKey, Devices] = field(default_factory=lambda: defaultdict(Devices))
 
     def subjects(self) -> Iterator[SubjectKey]:
-        """Every subject that has something to store; some more than once."""
+        """Every subject with data to store; some occur more than once."""
         for part in (self.workloads, self.quota, self.counts, self.devices):
             yield from part
         yield from (subject for subject, _ in self.events)

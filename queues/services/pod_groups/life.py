@@ -162,7 +162,7 @@ def wait_for_pods(group: Job, now: datetime) -> None:
 
 
 def set_condition(workload: Workload, status: ConditionStatus, reason: str, message: str, now: datetime) -> bool:
-    """Set WaitingForReplacementPods of a locked row; whether its status or reason changed."""
+    """Set WaitingForReplacementPods of a locked row; return whether its status or reason changed."""
     type_ = ConditionType.WAITING_FOR_REPLACEMENT_PODS
     others = [found for found in workload.conditions if found["type"] != type_]
     before = next((found for found in workload.conditions if found["type"] == type_), None)
