@@ -156,7 +156,7 @@ class Client:
     def follow_log(
         self, namespace: str, workload: str, pod: str, *, since: str = "", timestamps: bool = False, **options: Any
     ) -> Iterator[str]:
-        """The lines that a pod has printed, and those that come, until it ends; a connection that ends is made anew."""
+        """The past and future lines of a pod's log, until it ends; a connection that ends is made anew."""
         last = ""
         while True:
             asked = {**options, "since": last or since, "follow": True, "timestamps": True}

@@ -41,7 +41,9 @@ class ConfigurationAdmin(ClusterObjectAdmin):
         return self.named_by if obj is not None else ()
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Also where the object is mirrored: Django can't show these fields outside of their form, which refuses."""
+        """Return true for mirrored objects, too: Django can show these fields only in their form, which then refuses
+        changes.
+        """
         return super(ClusterObjectAdmin, self).has_change_permission(request, obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -41,8 +41,11 @@ class RemediedExplanationView(ExplanationView):
             OpenApiParameter(
                 _REMEDIES,
                 bool,
-                description="Try what would start it, in the studio. The request waits some seconds for the answer; "
-                "while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs.",
+                description=(
+                    "Find the changes that would start it, in the studio. The request waits some seconds for the "
+                    "answer; while `question.state` is Pending or Running, send it again. 503 with the reason "
+                    "NoStudio: none runs."
+                ),
             )
         ],
         responses=RemediedExplanationSerializer,
