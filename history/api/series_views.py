@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from history.models import Scope, WorkloadSample
-from history.services.reading import (
+from history.services.series_reading import (
     DEVICE_METRICS,
     MAX_POINTS,
     METRICS,

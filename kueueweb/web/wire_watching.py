@@ -17,7 +17,7 @@ from foundation.serving.bodies import Message, Receive
 from kueueweb.web.gate import Application, Scope, Send, answer
 from kueueweb.web.versions import RESTS, ReadVersions, Versions
 from kueueweb.web.watching import Answer, WatchLimits, asked, disconnected
-from kueueweb.wire.reading import Key
+from kueueweb.wire.object_reading import Key
 from kueueweb.wire.refusals import status
 from kueueweb.wire.watches import CURSOR_HEADER, START, WATCH_HEADER, WireWatch, remember
 

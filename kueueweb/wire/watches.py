@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from foundation.serving.replaced import ReplacedResponse
 from kueueweb.wire import tables
-from kueueweb.wire.reading import COMPUTED, Changes, Key, ObjectReader, Selection
+from kueueweb.wire.object_reading import COMPUTED, Changes, Key, ObjectReader, Selection
 from kueueweb.wire.refusals import Refusal, expired, status
 from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
 from kueueweb.wire.versions import written_by

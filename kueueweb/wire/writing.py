@@ -27,7 +27,7 @@ from clusters.manifests import apply_manifests, delete_manifest, delete_manifest
 from clusters.manifests.apply import lock_applies
 from kueueweb.wire.applying import KUBECTL, Apply, conflict
 from kueueweb.wire.patches import Change
-from kueueweb.wire.reading import Key, ObjectReader, Page, Selection
+from kueueweb.wire.object_reading import Key, ObjectReader, Page, Selection
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from queues.api.workload_pieces import PIECE

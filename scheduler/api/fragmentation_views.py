@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from scheduler.store.reading import read_world
+from scheduler.store.world_reading import read_world
 from scheduling.advice.moves import MoveAdvice, MoveOutcome
 from scheduling.devices.search.fragmentation_report import FragmentationReport
 from scheduling.devices.search.moves import Move
