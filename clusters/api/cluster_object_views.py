@@ -17,7 +17,7 @@ from queues.models import ClusterObject, ServedObject
 from scheduling.devices.claims.cel import CelError
 from scheduling.devices.claims.matching import selects, variables
 from scheduling.devices.claims.objects import DeviceId
-from scheduling.devices.claims.reading import read_class, read_pools, read_taken
+from scheduling.devices.claims.claim_reading import read_class, read_pools, read_taken
 
 _ATTRIBUTE_KINDS = ("string", "int", "bool", "version", "strings", "ints", "bools", "versions")
 

@@ -10,7 +10,7 @@ from clusters.jobs.framework.manifest import name_of, namespace_of
 from foundation.wake_ups import wake_scheduler
 from queues.services.cluster_objects import Key, store_cluster_objects
 from queues.services.pods import workloads_of_pods
-from scheduling.devices.claims.reading import as_v1
+from scheduling.devices.claims.claim_reading import as_v1
 
 
 class ReferenceSync:

@@ -16,7 +16,7 @@ from gpus.vendors import VENDORS
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceFlavor
 from scheduler.store.configuration import read_configuration
-from scheduler.store.nodes import read_nodes_of
+from scheduler.store.node_rows import read_nodes_of
 from scheduling.devices.capacity import FlavorCapacity, flavor_capacity
 from scheduling.model.node import Node
 

@@ -13,7 +13,7 @@ from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
 from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
-from scheduler.store.nodes import read_nodes
+from scheduler.store.node_rows import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.requests.requests import pod_device_request

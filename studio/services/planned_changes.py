@@ -17,7 +17,7 @@ from queues.models import WorkloadPriorityClass
 from scheduler.store.configuration import cluster_configuration
 from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
 from scheduler.store.kept_world import changed_rows, kept_world
-from scheduler.store.nodes import read_nodes
+from scheduler.store.node_rows import read_nodes
 from scheduler.store.objects import read_objects
 from scheduler.store.row_index import KINDS_IN_ORDER, as_the_world_sees_it
 from scheduler.store.workloads import read_workloads

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
-from scheduler.store.nodes import read_nodes
+from scheduler.store.node_rows import read_nodes
 from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import START, make_cluster, make_node
 
