@@ -35,7 +35,7 @@ from clusters.jobs.objects import (
 )
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL, owned_keys
 from queues.manifests import kueue_keys as keys
-from scheduling.devices.requests.webhook import completed_pod
+from scheduling.devices.requests.pod_completion import completed_pod
 from scheduling.model.quantity import parse_quantity
 
 _NOT_OURS: Final = ("status",)
