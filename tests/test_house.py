@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -25,6 +26,19 @@ PACKAGES = (
 )
 MAX_MODULES = 22
 """About twenty: a fuller folder wants rooms."""
+DJANGO_MODULES = {
+    "__init__.py",
+    "admin.py",
+    "apps.py",
+    "models.py",
+    "serializers.py",
+    "tasks.py",
+    "urls.py",
+    "views.py",
+}
+"""Django, REST framework, Celery or their users look for these."""
+MAX_REPEATED_NAMES = 163
+"""Modules whose name another module has, too: this number may only fall."""
 MAX_FILES = 22
 """In a folder of the front end, tests and styles included."""
 
@@ -38,6 +52,30 @@ def test_no_room_is_crowded() -> None:
     )
     assert modules
     assert {str(room): number for room, number in modules.items() if number > MAX_MODULES} == {}
+
+
+def test_names_of_modules_repeat_less_and_less() -> None:
+    """A file is found by its name: noun plus role."""
+    names = Counter(
+        path.name
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path.name not in DJANGO_MODULES and "migrations" not in path.parts
+    )
+    assert sum(number - 1 for number in names.values()) <= MAX_REPEATED_NAMES
+
+
+def test_each_member_of_the_vocabulary_is_explained() -> None:
+    tree = ast.parse((ROOT / "scheduling" / "model" / "vocabulary.py").read_text(encoding="utf-8"))
+    unexplained = [
+        f"{node.name}: {ast.unparse(member.targets[0])}"
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for member, after in zip(node.body, [*node.body[1:], None], strict=True)
+        if isinstance(member, ast.Assign)
+        and not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+    assert unexplained == []
 
 
 def test_no_folder_of_the_front_end_is_crowded() -> None:

@@ -19,8 +19,8 @@ from clusters.client import (
     Kind,
 )
 from scheduling.devices.claims.allocation import allocate, allocation_status
-from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.claims.claim_reading import as_v1, read_claim_spec, read_class, read_pools, read_taken
+from scheduling.devices.claims.objects import DeviceObjects
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 

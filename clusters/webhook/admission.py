@@ -31,8 +31,8 @@ from clusters.webhook.reviews import (
 )
 from foundation.exceptions import LimitReached
 from queues.manifests import kueue_keys as keys
-from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.requests.pod_completion import completed_pod
+from scheduling.devices.requests.requests import pod_device_request
 from scheduling.model.placement import DeviceRequestProblem
 from scheduling.model.vendor import DeviceVendor
 

@@ -16,9 +16,9 @@ from accounts.services.access import Access
 from accounts.services.managed_fields import managers_of, with_managers
 from accounts.services.reach import Reach
 from clusters.webhook.conversion import convert
+from kueueweb.wire.object_selectors import selected
 from kueueweb.wire.refusals import Refusal, expired
 from kueueweb.wire.resources import JsonObject, Resource
-from kueueweb.wire.object_selectors import selected
 from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_by
 from queues.services.visibility import Reader
 

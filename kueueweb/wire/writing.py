@@ -26,8 +26,8 @@ from accounts.services.managed_fields import (
 from clusters.manifests import apply_manifests, delete_manifest, delete_manifests, kind_named, require_deletions
 from clusters.manifests.apply import lock_applies
 from kueueweb.wire.applying import KUBECTL, Apply, conflict
-from kueueweb.wire.patches import Change
 from kueueweb.wire.object_reading import Key, ObjectReader, Page, Selection
+from kueueweb.wire.patches import Change
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from queues.api.workload_pieces import PIECE

@@ -11,8 +11,8 @@ import orjson
 from django.db import connection
 
 from queues.models import ClusterObject
-from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects
 from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools, read_taken
+from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects
 
 _log = logging.getLogger(__name__)
 

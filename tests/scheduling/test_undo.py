@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools
+from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.configuration import AdmissionFairSharing, Configuration, FairSharing, WaitForPodsReady

@@ -10,10 +10,10 @@ import pytest
 from accounts.models import Cluster
 from foundation.time_series import Resolution
 from history.models import CountSample, QuotaSample, Scope, Subject, WorkloadSample
-from history.services.series_reading import Line, Reader, Selection, TooFine, TooMany, window
 from history.services.retention import RETENTION, prune_history, roll_up_history
 from history.services.sampling.gathered import SubjectKey
 from history.services.sampling.sample import subject_ids
+from history.services.series_reading import Line, Reader, Selection, TooFine, TooMany, window
 from history.services.waits import bounds_of, bucket_of, percentile
 from tests.factories import make_cluster
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpus.vendors import VENDORS
-from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.requests.pod_completion import completed_pod
+from scheduling.devices.requests.requests import pod_device_request
 from scheduling.model.vendor import DeviceVendor
 
 

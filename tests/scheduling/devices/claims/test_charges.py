@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduling.devices.claims.charges import ClaimCharge, ClaimRefusal, ClaimRules
-from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.claims.claim_reading import as_v1, read_claim_spec, read_class, read_pools, read_taken
+from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.model.configuration import Configuration, CounterSource, DeviceClassMapping
 from scheduling.model.node import Node
 from scheduling.model.pod import PodTemplate

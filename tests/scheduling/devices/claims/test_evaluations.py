@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools
 from scheduling.devices.claims.evaluations import MAX_KINDS, MAX_NAMESPACE_STEPS, NAMESPACE_STEPS_PER_SECOND
 from scheduling.devices.claims.objects import DeviceObjects
-from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools
 from scheduling.model.configuration import DeviceClassMapping
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
