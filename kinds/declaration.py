@@ -51,7 +51,7 @@ class Field:
     core: str | None = ""
     """The name of the attribute in the rules; by default that in our JSON. None: the rules do not have it."""
     older: Mapping[str, Place | None] = field(default_factory=dict)
-    """Version -> its place there, None if that version does not have it."""
+    """Version -> its place in that version, None if that version does not have it."""
     annotation: str = ""
     """The annotation that holds it in a manifest, for a field that Kueue does not have."""
     required: bool = False

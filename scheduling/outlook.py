@@ -206,7 +206,7 @@ def _stop_reason(world: World, cluster_queue: str) -> EvictionReason:
 
 
 def _job(world: World, key: str) -> str:
-    """The workload that a variant (concurrent admission) stands for; of others themselves."""
+    """The parent of a variant (concurrent admission); any other workload itself."""
     found = world.workload(key)
     return found.parent or key if found is not None else key
 

@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
 
 def perform(arguments: list[str]) -> int:
-    """Perform `main` while this process holds the lock."""
+    """Run the arguments' commands while this process holds the lock."""
     match arguments:
         case ["install"]:
             return install()

@@ -105,7 +105,7 @@ def job_status(item: Row) -> str:
 
 
 def completions(item: Row) -> str:
-    """The pods of a Job that have succeeded, of those wanted."""
+    """The number of succeeded pods of a Job, of its wanted completions."""
     wanted = find(item, "spec.completions") or find(item, "spec.parallelism") or 1
     return f"{find(item, 'status.succeeded') or 0}/{wanted}"
 

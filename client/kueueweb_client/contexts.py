@@ -43,8 +43,9 @@ class Contexts:
         return Contexts("" if self.current == name else self.current, left)
 
     def renamed(self, old: str, new: str) -> Contexts:
-        """Return the contexts with another name for one. Raises `ClientError` for an old name that is not there, or a
-        new one that is."""
+        """Return the contexts with another name for one. Raises `ClientError` if the old name does not exist, or the
+        new one does.
+        """
         self.using(old)
         if new in self.contexts:
             raise ClientError(f'Duplicate value: there is a context "{new}"')

@@ -81,7 +81,7 @@ class Handover(Switch):
         return []
 
     def _write_and_let_go(self, until: float) -> None:
-        """Serve the rows until the cluster's objects agree with them, and change the mode at that moment."""
+        """Serve the rows until the cluster's objects match them, and then change the mode at once."""
         if not self._cluster.serves_kueue_objects:
             set_serves_kueue_objects(self._cluster, serves=True)
             self._cluster.refresh_from_db()

@@ -38,7 +38,8 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """An account that submits: its LocalQueues, and the shares of its jobs by priority. Few jobs may preempt or be
-    preempted, so that a preemption stays an event."""
+    preempted, so that preemptions stay rare.
+    """
 
     username: str
     namespace: str

@@ -111,7 +111,7 @@ class Child:
         return time.monotonic() - self.started > self.limits.seconds + 2 * self.limits.grace_seconds
 
     def end(self, outcome: Outcome) -> None:
-        """Kill it, and let this be its outcome."""
+        """Kill the child, and set its outcome."""
         if self.outcome is None:
             os.kill(self.pid, signal.SIGKILL)  # it is not reaped, so that the number is still its own
             self._reap()

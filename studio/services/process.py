@@ -40,7 +40,9 @@ from studio.services.trials import Trial, prepare_trial
 
 _RENEW_SECONDS: Final = LEASE_SECONDS / 5
 _LOOK_SECONDS: Final = HEARTBEAT_SECONDS
-"""How often questions are looked for without a wake-up: leases of dead studios end without one."""
+"""The interval, in seconds, at which questions are searched without a wake-up: the end of a dead studio's lease sends
+none.
+"""
 _PAUSE_SECONDS: Final = 1.0
 _FORKS_BETWEEN_COLLECTIONS: Final = 100
 _MAX_CHILDREN: Final = 4

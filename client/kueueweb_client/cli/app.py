@@ -1,7 +1,7 @@
 """The command's verbs, and what its exit code means.
 
-0 done; 1 refused, or the workload failed; 2 used wrongly; 3 not there; 4 not logged in, or not permitted; 5 a conflict;
-6 the server does not answer; 124 not in time; 141 the reader of the output has closed it.
+0 success; 1 refused, or the workload failed; 2 wrong usage; 3 not found; 4 not logged in, or not permitted; 5 conflict;
+6 the server does not answer; 124 time-out; 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations

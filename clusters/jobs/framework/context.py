@@ -55,7 +55,7 @@ class JobContext:
         return selector.matches(labels_of(found))
 
     def is_enabled(self, reference: Mapping[str, str]) -> bool:
-        """Whether an owner reference names a kind with an integration that is switched on, here or elsewhere."""
+        """Whether an owner reference names a kind with an enabled integration, of kueueweb or of another program."""
         kind = (reference.get("apiVersion", ""), reference.get("kind", ""))
         return kind in self.external or (kind in self.kinds and (not self.enabled or kind in self.enabled))
 

@@ -106,7 +106,7 @@ def pod_defaults(limit_ranges: Iterable[JsonObject], runtime_classes: Iterable[J
 
 
 def requests_per_pod(namespace: str, pod_set: JsonObject, defaults: PodDefaults) -> dict[str, int]:
-    """Return the requests of one pod against quota, in base units. Raises JobError for a text that is no quantity."""
+    """Return the requests of one pod against quota, in base units. Raises JobError for an invalid quantity."""
     try:
         template = PodTemplate.from_manifest(pod_set["template"])
         completed = defaults.completed(namespace, PodSet(pod_set["name"], pod_set["count"], template))
