@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import http.client
-from typing import Any
+import time
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import orjson
+
+_KEPT_SECONDS: Final = 4.0
+"""An idle connection is used again within this time: servers close theirs after 5 s or more."""
 
 
 class RequestRefused(Exception):
@@ -18,6 +22,7 @@ class Client:
 
     def __init__(self, server: str, username: str, password: str, *, timeout_seconds: float = 60.0) -> None:
         parts = urlsplit(server)
+        self._used_at = time.monotonic()
         self._connection = http.client.HTTPConnection(
             parts.hostname or "127.0.0.1", parts.port or 80, timeout=timeout_seconds
         )
@@ -35,9 +40,12 @@ class Client:
         return self._request("GET", f"{path}?{urlencode(query)}" if query else path, None, self._headers)
 
     def _request(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> Any:
+        if time.monotonic() - self._used_at > _KEPT_SECONDS:
+            self._connection.close()  # the server may be closing it, too; the request opens another
         self._connection.request(method, f"/api/v1/{path}", content, headers)
         answer = self._connection.getresponse()
         text = answer.read()
+        self._used_at = time.monotonic()
         if answer.status >= 400:
             raise RequestRefused(f"{method} {path}: {answer.status} {text[:2000].decode(errors='replace')}")
         return orjson.loads(text) if text else None

@@ -30,6 +30,8 @@ def server_configuration(**more: Any) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=_MAX_SOCKET_MESSAGE_BYTES,
         server_header=False,
+        # Longer than proxies keep theirs (nginx 60 s), so that no request meets a connection that is just being closed.
+        timeout_keep_alive=75,
         # Otherwise a header that any client can send would set the request's origin.
         proxy_headers=bool(settings.TRUSTED_PROXIES),
         forwarded_allow_ips=settings.TRUSTED_PROXIES,
