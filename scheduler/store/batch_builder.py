@@ -44,7 +44,33 @@ def _priority(workload: Workload) -> str:
     return f"effective priority: {workload.effective_priority} (base: {base}, boost: {boost})"
 
 
-def _described(admission: Admit, workload: Workload) -> str:
+def admission_detail(admission: Admit, workload: Workload) -> dict[str, Any]:
+    """Return the detail of the decision: pod sets, slices of devices, and how long the workload waited for quota."""
+    detail: dict[str, Any] = {
+        "pod_sets": [
+            {
+                "name": pod_set.name,
+                "count": pod_set.count,
+                "flavors": dict(pod_set.flavors),
+                "resource_usage": dict(pod_set.resource_usage),
+            }
+            for pod_set in admission.pod_sets
+        ]
+    }
+    slices = [held.slice for held in held_slices(workload)]
+    if slices:
+        detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
+    if not admission.second_pass:
+        detail["waited_seconds"] = round(waited_seconds(workload), 3)
+    return detail
+
+
+def preemption_detail(preemption: Preempt) -> dict[str, Any]:
+    """Return the detail of the decision: the preemptor and its ClusterQueue."""
+    return {"preemptor": preemption.preemptor, "preemptor_cluster_queue": preemption.preemptor_cluster_queue}
+
+
+def described_admission(admission: Admit, workload: Workload) -> str:
     """The ClusterQueue, the wait time in Kueue's words, and the flavors."""
     flavors = "; ".join(
         f"{pod_set.name} ({pod_set.count}): "
@@ -257,24 +283,10 @@ class BatchBuilder:
 
     def _admission(self, admission: Admit) -> None:
         workload = self._current(admission.workload)
-        detail: dict[str, Any] = {
-            "pod_sets": [
-                {
-                    "name": pod_set.name,
-                    "count": pod_set.count,
-                    "flavors": dict(pod_set.flavors),
-                    "resource_usage": dict(pod_set.resource_usage),
-                }
-                for pod_set in admission.pod_sets
-            ]
-        }
-        slices = [held.slice for held in held_slices(workload)]
-        if slices:
-            detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
+        detail = admission_detail(admission, workload)
         reason = "Admitted" if admission.admitted else "QuotaReserved"
-        message = _described(admission, workload)
+        message = described_admission(admission, workload)
         if not admission.second_pass:
-            detail["waited_seconds"] = round(waited_seconds(workload), 3)
             self._note(workload, "QuotaReserved", message)
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)
@@ -301,7 +313,7 @@ class BatchBuilder:
         priorities = f"preemptor {_priority(preemptor)}; preemptee {_priority(victim)}"
         self._note(victim, "Preempted", f"{preemption.message}; {priorities}")
         self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
-        detail = {"preemptor": preemption.preemptor, "preemptor_cluster_queue": preemption.preemptor_cluster_queue}
+        detail = preemption_detail(preemption)
         self._log(
             victim,
             preemption.cycle,

@@ -17,10 +17,11 @@ from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.world import World
 
 
-def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = ()) -> World:
+def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (), *, holders: bool = True) -> World:
     """The cluster in one snapshot, with the workloads that hold quota and the pending ones named in `also`.
 
-    `also` are (namespace, name); `now` is in seconds since the epoch.
+    `holders`: False leaves out the workloads that hold quota, so that all quota and all devices are free. `also` are
+    (namespace, name); `now` is in seconds since the epoch.
     """
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(cluster_configuration(cluster))
@@ -33,12 +34,12 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     with transaction.atomic(), connection.cursor() as cursor:
         if alone:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        rows.load(now, dict(_workload_ids(cluster, also)))
+        rows.load(now, dict(_workload_ids(cluster, also, holders=holders)))
     return world
 
 
-def _workload_ids(cluster: Cluster, also: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-    wanted = Q(quota_reserved_at__isnull=False) & ~Q(status=WorkloadStatus.FINISHED)
+def _workload_ids(cluster: Cluster, also: Sequence[tuple[str, str]], *, holders: bool) -> Iterator[tuple[int, str]]:
+    wanted = Q(quota_reserved_at__isnull=False) & ~Q(status=WorkloadStatus.FINISHED) if holders else Q(pk__in=())
     for namespace, name in also:
         wanted |= Q(namespace=namespace, name=name)
     for id_, namespace, name in Workload.objects.filter(wanted, cluster=cluster).values_list("id", "namespace", "name"):

@@ -42,14 +42,15 @@ def gather_events(cluster: Cluster, since: datetime, places: Places, found: Gath
     with connection.cursor() as cursor:
         cursor.execute(_DECISIONS, asked)
         for at, action, reason, namespace, local_queue, cluster_queue, waited in cursor.fetchall():
-            for kind, detail in _kinds(action, reason, waited):
-                _count(found, places, kind, detail, at, (namespace, local_queue, cluster_queue), 1)
+            for kind, detail in event_kinds(action, reason, waited):
+                count_event(found, places, kind, detail, at, (namespace, local_queue, cluster_queue), 1)
         cursor.execute(_ENDS, asked)
         for at, reason, *where, count in cursor.fetchall():
-            _count(found, places, Count.ENDED, reason, at, tuple(where), count)
+            count_event(found, places, Count.ENDED, reason, at, tuple(where), count)
 
 
-def _kinds(action: str, reason: str, waited: float | None) -> list[tuple[Count, str]]:
+def event_kinds(action: str, reason: str, waited: float | None) -> list[tuple[Count, str]]:
+    """Return what a decision counts as, with the detail; `waited` is in seconds, None in a second pass."""
     if action == DecisionKind.PREEMPT:
         return [(Count.PREEMPTED, reason)]
     if action == DecisionKind.EVICT:
@@ -59,8 +60,9 @@ def _kinds(action: str, reason: str, waited: float | None) -> list[tuple[Count, 
     return [(Count.STARTED, ""), (Count.WAIT, str(bucket_of(waited)))]
 
 
-def _count(
+def count_event(
     found: Gathered, places: Places, kind: Count, detail: str, at: datetime, where: tuple[Any, ...], count: int
 ) -> None:
+    """Count events at the start of a step, in all scopes of `where`: namespace, LocalQueue, ClusterQueue."""
     for scope, name in places.scopes(*where):
         found.events[SubjectKey(scope, name, kind, detail=detail), at] += count

@@ -36,11 +36,12 @@ def devices_waited_for(cluster: Cluster, mean_memory_mib: float) -> float:
         cursor.execute(_WAITING, [cluster.pk])
         rows: list[tuple[Any, int]] = cursor.fetchall()
     return sum(
-        float(pods) * _devices_of_pod(orjson.loads(requests), resources, mean_memory_mib) for requests, pods in rows
+        float(pods) * devices_of_pod(orjson.loads(requests), resources, mean_memory_mib) for requests, pods in rows
     )
 
 
-def _devices_of_pod(requests: Mapping[str, int], resources: list[VendorResources], mean_memory_mib: float) -> float:
+def devices_of_pod(requests: Mapping[str, int], resources: list[VendorResources], mean_memory_mib: float) -> float:
+    """Return the number of devices that a pod requests, counted like held slices; `requests` are in base units."""
     return sum(
         float(requests[names.count]) * _share(requests, names, mean_memory_mib)
         for names in resources

@@ -1,6 +1,6 @@
 """Samples the held part of the devices by tenant, and the measured use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -85,10 +85,20 @@ def gather_devices(cluster: Cluster, now: datetime, places: Places, found: Gathe
         whole.memory_mib, whole.cores_percent = float(memory_mib), float(cores_percent)
         cursor.execute(_HELD, asked)
         for namespace, local_queue, cluster_queue, user, flavor, *amounts in cursor.fetchall():
-            for scope, name in _scopes(places, namespace, local_queue, cluster_queue, user):
-                _add(found.devices[SubjectKey(scope, name, flavor=flavor)], amounts)
+            add_devices(places, (namespace, local_queue, cluster_queue, user), flavor, amounts, found)
     held = sum(row.devices_held for key, row in found.devices.items() if key.scope is Scope.CLUSTER)
     whole.devices_demanded = held + devices_waited_for(cluster, whole.memory_mib / devices)
+
+
+def add_devices(
+    places: Places, where: tuple[str, str, str, str], flavor: str, amounts: Sequence[Any], found: Gathered
+) -> None:
+    """Add slices of devices to all scopes of their holder: `where` is its namespace, LocalQueue, ClusterQueue and user.
+
+    `amounts` are whole devices held, idle and unmeasured, MiB held and used, percent of cores held and used.
+    """
+    for scope, name in _scopes(places, *where):
+        _add(found.devices[SubjectKey(scope, name, flavor=flavor)], amounts)
 
 
 def _scopes(
@@ -99,7 +109,7 @@ def _scopes(
         yield Scope.USER, f"{namespace}/{user}"
 
 
-def _add(to: Devices, amounts: list[Any]) -> None:
+def _add(to: Devices, amounts: Sequence[Any]) -> None:
     share, idle, unmeasured, memory, memory_used, cores, cores_used = amounts
     to.devices_held += float(share)
     to.devices_idle += float(idle or 0)

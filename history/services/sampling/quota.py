@@ -26,6 +26,15 @@ Place = tuple[str, str, str]
 
 def gather_quota(cluster_id: int, places: Places, found: Gathered) -> None:
     """Add an entry for each cell of a queue, a cohort and the cluster, and for the usage of each namespace."""
+    gather_cells(places, found)
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_NAMESPACES, [cluster_id])
+        for namespace, flavor, resource, used in cursor.fetchall():
+            found.quota[SubjectKey(Scope.NAMESPACE, namespace, "", flavor, resource)] = Quota(used)
+
+
+def gather_cells(places: Places, found: Gathered) -> None:
+    """Add an entry for each cell of a queue, a cohort and the cluster."""
     lent = _lent(places)
     for queue, cell in _cells(places):
         entry = _quota(cell, lent[queue, cell["flavor"], cell["resource"]])
@@ -41,10 +50,6 @@ def gather_quota(cluster_id: int, places: Places, found: Gathered) -> None:
             _add(found.quota[_key(Scope.COHORT, name, usage)], Quota(), usage["subtree_quota"])
             if not cohort["parent"]:
                 _add(found.quota[_key(Scope.CLUSTER, "", usage)], Quota(), usage["subtree_quota"])
-    with connection.cursor() as cursor:
-        cursor.execute(_OF_NAMESPACES, [cluster_id])
-        for namespace, flavor, resource, used in cursor.fetchall():
-            found.quota[SubjectKey(Scope.NAMESPACE, namespace, "", flavor, resource)] = Quota(used)
 
 
 def _cells(places: Places) -> Iterator[tuple[str, Cell]]:

@@ -1,5 +1,6 @@
 """Samples which workloads are pending, why, and which hold quota."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from django.db import connection
@@ -15,15 +16,20 @@ _WORKLOADS: Final = """
 
 def gather_workloads(cluster_id: int, places: Places, found: Gathered) -> None:
     """Add the counts of workloads by scope, zeros for empty queues, and the weighted shares of queues and cohorts."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WORKLOADS, [cluster_id])
+        add_workloads(cursor.fetchall(), places, found)
+
+
+def add_workloads(rows: Iterable[tuple[str, str, str, str, str, bool, int]], places: Places, found: Gathered) -> None:
+    """Add what `gather_workloads` adds, from rows of namespace, LocalQueue, ClusterQueue, status, reason, active and
+    count."""
     for scope, name in _everybody(places):
         found.workloads[SubjectKey(scope, name)]
     for name, queue in places.cluster_queues.items():
         found.workloads[SubjectKey(Scope.CLUSTER_QUEUE, name)].share = _finite(queue["weighted_share"])
     for name, cohort in places.cohorts.items():
         found.workloads[SubjectKey(Scope.COHORT, name)].share = _finite(cohort["weighted_share"])
-    with connection.cursor() as cursor:
-        cursor.execute(_WORKLOADS, [cluster_id])
-        rows = cursor.fetchall()
     for namespace, local_queue, cluster_queue, status, reason, active, count in rows:
         for scope, name in places.scopes(namespace, local_queue, cluster_queue):
             _add(found, scope, name, status, active, count)
