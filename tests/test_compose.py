@@ -158,7 +158,7 @@ def test_the_services_of_the_compose_file_work_together(containers: Containers, 
 def test_every_service_of_ours_is_tried_here() -> None:
     services = interpolated(COMPOSE)["services"]
     ours = {name for name, service in services.items() if service["image"] == "kueueweb"}
-    assert ours == {"prepare", *LASTING}
+    assert ours == {"prepare", "past", *LASTING}
     assert set(services) - ours == {"postgres", "redis"}
 
 
@@ -178,7 +178,7 @@ def test_production_leaves_out_the_demo() -> None:
     assert any(word.startswith("${REDIS_PASSWORD:?") for word in production["redis"]["command"])
     for name in ours:
         service = production[name]
-        if name in {"simulated-cluster", "jobs"}:
+        if name in {"simulated-cluster", "past", "jobs"}:
             assert service == {"profiles": ["demo"]}
         else:
             assert service["environment"]["DEMO"] == "false"

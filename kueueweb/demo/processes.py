@@ -22,6 +22,11 @@ def seed(fleet: str = FLEETS[0]) -> Process:
     return Process("seed", _manage("demo_seed", "--fleet", fleet))
 
 
+def past(fleet: str, time_scale: float) -> Process:
+    """Return the process that writes ten days of history, and ends."""
+    return Process("past", _manage("demo_past", "--fleet", fleet, "--time-scale", f"{time_scale:g}"))
+
+
 def processes(
     *,
     host: str,

@@ -72,6 +72,7 @@ class Supervisor:
         self._logs = logs
         self._say = say
         self._running: dict[Process, subprocess.Popen[bytes]] = {}
+        self._ending: dict[Process, subprocess.Popen[bytes]] = {}
         self._servers: dict[str, Server] = {}
         self._back_offs: dict[str, BackOff] = defaultdict(BackOff)
         logs.mkdir(parents=True, exist_ok=True)
@@ -93,6 +94,10 @@ class Supervisor:
         """Start a process that is restarted when it ends."""
         self._running[process] = self._start(process)
 
+    def start_once(self, process: Process) -> None:
+        """Start a process that ends by itself while the others run. It is not started again, however it ends."""
+        self._ending[process] = self._start(process)
+
     def keep(self, name: str, server: Server) -> None:
         """Restart a running server whenever it ends. The code that opened it stops it."""
         self._servers[name] = server
@@ -103,7 +108,14 @@ class Supervisor:
             self.revive()
 
     def revive(self) -> None:
-        """Restart ended processes, with a longer delay each time for a process that keeps ending."""
+        """Restart ended processes, with a longer delay each time for a process that keeps ending.
+
+        A process that was started once and failed is reported only.
+        """
+        for process in [found for found, child in self._ending.items() if child.poll() is not None]:
+            code = self._ending.pop(process).returncode
+            if code:
+                self._say(f"{process.name} ended with {code} ({self._log(process)})")
         for name, server in self._servers.items():
             if not server.running and self._is_due(name, "has ended"):
                 self._start_server(name, server)
@@ -129,6 +141,8 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop everything, last started first."""
+        while self._ending:
+            children.stop(self._ending.popitem()[1])
         while self._running:
             _, child = self._running.popitem()
             children.stop(child)

@@ -42,7 +42,12 @@ _WARMING_CELSIUS: Final = 47.0
 _IDLE_WATTS: Final = 42.0
 _WORKING_WATTS: Final = 230.0
 _IDLE_SHARE: Final = 0.15
+_IDLE_MEMORY: Final = 0.1
+"""The share of its memory that an idle container uses."""
 _WARM_UP_SECONDS: Final = 30.0
+
+Draw = Callable[[str], float]
+"""A number between 0 and 1 for a name, always the same for the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,29 @@ class Monitors:
         def draw(what: str) -> float:
             return environment.draw("use", uid_of(pod), *labels[2:], what)
 
-        warmth = min(1.0, age / environment.scaled(_WARM_UP_SECONDS))
-        memory = memory_mib * (0.1 + (0.35 + 0.5 * draw("memory")) * warmth)
         if draw("idle") < _IDLE_SHARE:
-            return ContainerUse(labels, labels[4], 0.1 * memory_mib, memory_mib, 0.0, age)
+            return ContainerUse(labels, labels[4], _IDLE_MEMORY * memory_mib, memory_mib, 0.0, age)
+        warmth = min(1.0, age / environment.scaled(_WARM_UP_SECONDS))
+        memory = memory_mib * (_IDLE_MEMORY + _working_memory(draw) * warmth)
         period = 60.0 + 240.0 * draw("period")
         sway = 0.15 * math.sin(2 * math.pi * (age / period + draw("phase")))
-        utilization = (cores_percent or 100) * max(0.0, 0.35 + 0.45 * draw("utilization") + sway) * warmth
+        utilization = (cores_percent or 100) * max(0.0, _working_cores(draw) + sway) * warmth
         return ContainerUse(labels, labels[4], memory, memory_mib, utilization, 3.0 * draw("kernel"))
+
+
+def lasting_use(draw: Draw, memory_mib: int, cores_percent: int) -> tuple[float, float]:
+    """Return the mean use of a device by a container over a long time: MiB, and percent of the device's cores."""
+    if draw("idle") < _IDLE_SHARE:
+        return _IDLE_MEMORY * memory_mib, 0.0
+    return memory_mib * (_IDLE_MEMORY + _working_memory(draw)), (cores_percent or 100) * _working_cores(draw)
+
+
+def _working_memory(draw: Draw) -> float:
+    return 0.35 + 0.5 * draw("memory")
+
+
+def _working_cores(draw: Draw) -> float:
+    return 0.35 + 0.45 * draw("utilization")
 
 
 class _Families(Collector):

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from kueueweb.demo.processes import environment, processes, seed
+from kueueweb.demo.processes import environment, past, processes, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.postgres import Postgres
@@ -99,6 +99,7 @@ class Command(BaseCommand):
             if _wait_for_page(port, supervisor, stop):
                 self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
                 if not options["empty"]:
+                    supervisor.start_once(past(options["fleet"], options["time_scale"]))
                     supervisor.start(jobs)
             supervisor.watch(stop)
             self._say("Stopping ...")
