@@ -76,13 +76,21 @@ def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str
     return _least(limited) if limited else None
 
 
-def user_may_start(path: Path, user: str, group: str) -> bool:
-    """Return whether the limits of the user and of the group allow one more workload."""
-    return not any(
-        limit.workloads and holding.workloads >= limit.workloads
+def workloads_left(path: Path, user: str, group: str = "") -> int | None:
+    """Return how many more workloads the limits of the user and of the group allow, at least 0; None: no limit counts
+    workloads."""
+    left = [
+        max(0, limit.workloads - holding.workloads)
         for level in path
         for limit, holding in _limits_at(level, user, group)
-    )
+        if limit.workloads
+    ]
+    return min(left) if left else None
+
+
+def user_may_start(path: Path, user: str, group: str) -> bool:
+    """Return whether the limits of the user and of the group allow one more workload."""
+    return workloads_left(path, user, group) != 0
 
 
 def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> Excess | None:

@@ -12,7 +12,7 @@ from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
 from scheduling.model.selectors import HOSTNAME_LABEL
-from scheduling.policies.headroom import QueueLevel
+from scheduling.policies.headroom import QueueLevel, user_headroom, workloads_left
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, WorkloadInfo
@@ -25,6 +25,19 @@ class RaisedQuota(NamedTuple):
     level: int
     nominal: int = 0
     borrowing: int = 0
+
+
+class Headroom(NamedTuple):
+    """The amounts that a user may still use in a ClusterQueue, in base units, each 0 or more.
+
+    * quota: the free quota of each flavor and resource, with the quota that the ClusterQueue may borrow.
+    * user: by resource, the least that the user's limits on the ClusterQueue and on the cohorts above leave.
+    * workloads: the number of workloads that these limits leave; None: not limited.
+    """
+
+    quota: dict[FlavorResource, int]
+    user: dict[str, int]
+    workloads: int | None
 
 
 class KnownObjects:
@@ -61,6 +74,24 @@ class KnownObjects:
         """The ClusterQueue and the cohorts above it that limit users, from itself up, each with what every user holds
         there; raises KeyError."""
         return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue])
+
+    def headroom(self, cluster_queue: str, user: str) -> Headroom:
+        """The amounts that the user may still use in the ClusterQueue; raises KeyError."""
+        path = self.user_levels(cluster_queue)
+        groups = self._state.cluster_queues[cluster_queue].spec.resource_groups
+        node = self._state.cluster_queues[cluster_queue].node
+        keys = [
+            FlavorResource(each.name, resource)
+            for group in groups
+            for each in group.flavors
+            for resource in each.resources
+        ]
+        limited = user_headroom(path, user) or {}
+        return Headroom(
+            quota={key: max(0, node.cells[key].available()) for key in keys},
+            user={resource: max(0, int(left)) for resource, left in limited.items()},
+            workloads=workloads_left(path, user),
+        )
 
     def holders(self, cluster_queue: str) -> list[str]:
         """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:

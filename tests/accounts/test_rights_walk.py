@@ -120,6 +120,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     **edits("cluster-queues", "{name}", QUEUES, {"cohort_name": "research", "cohort": "research"}),
     "GET cluster-queues/{name}/quotas/{flavor}/": (QUEUES, None),
     "GET cluster-queues/{name}/user-limits/": (TENANTS + "Q", None),
+    "GET local-queues/{namespace}/{name}/headroom/": (TENANTS, None),
     "PATCH cluster-queues/{name}/quotas/{flavor}/": (QUEUES, {"resources": {"cpu": {"nominal_quota": "5"}}}),
     "GET cohorts/{name}/quotas/{flavor}/": (QUEUES, None),
     "PATCH cohorts/{name}/quotas/{flavor}/": (QUEUES, {"resources": {"cpu": {"nominal_quota": "5"}}}),
