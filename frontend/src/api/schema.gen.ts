@@ -864,6 +864,28 @@ export interface paths {
         patch: operations["local_queues_partial_update"];
         trace?: never;
     };
+    "/api/v1/local-queues/{namespace}/{name}/headroom/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return what the requesting user may still use in the LocalQueue, by free quota and by limits of the user
+         * @description Return what the requesting user may still use in the LocalQueue, by free quota and by limits of the user.
+         *
+         *     Free devices and nodes are not considered, nor is quota that preemption would free.
+         */
+        get: operations["local_queues_headroom_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/manifests/": {
         parameters: {
             query?: never;
@@ -3902,6 +3924,11 @@ export interface components {
             /** @description Which of two flavors is better if one needs borrowing and the other preemption. Both policies must be TryNextFlavor. */
             preference?: string;
         };
+        /** @description The free quota of a resource in one flavor, in base units. */
+        FlavorHeadroom: {
+            flavor: string;
+            free: number;
+        };
         /** @description The quotas in a flavor. */
         FlavorQuotas: {
             name: string;
@@ -3989,6 +4016,17 @@ export interface components {
         GroupCount: {
             value: string;
             count: number;
+        };
+        /** @description The headroom of the requesting user in a LocalQueue. */
+        Headroom: {
+            cluster_queue: string;
+            /** @description False: the queue starts no workload, whatever is free. */
+            active: boolean;
+            /** @description Why the queue is not active. */
+            message: string;
+            /** @description The number of workloads that the user's limits still allow. Null: not limited. */
+            workloads: number | null;
+            resources: components["schemas"]["ResourceHeadroom"][];
         };
         /** @description The health of the background processes. */
         Health: {
@@ -6592,6 +6630,17 @@ export interface components {
             covered_resources: string[];
             flavors: components["schemas"]["FlavorQuotasRequest"][];
         };
+        /** @description The amount of a resource that the user may still use; integers in base units (cpu in milli, memory in bytes). */
+        ResourceHeadroom: {
+            resource: string;
+            /** @description The smaller one of `quota_free` and `user_free`. */
+            free: number;
+            /** @description The free quota of all flavors together, with the quota that the ClusterQueue may borrow. */
+            quota_free: number;
+            /** @description Left by the user's limits. Null: not limited. */
+            user_free: number | null;
+            flavors: components["schemas"]["FlavorHeadroom"][];
+        };
         /** @description One resource in one flavor; amounts are integers in base units (cpu in milli, memory in bytes). */
         ResourceNeed: {
             resource: string;
@@ -8558,14 +8607,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
+                     *           "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:29.605628Z",
+                     *           "created_at": "2026-11-28T05:22:21.698751Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8610,12 +8659,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:29.605628Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8671,12 +8720,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:29.605628Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8741,15 +8790,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T01:03:29.605628Z",
-                     *       "deletion_requested_at": "2026-11-28T01:03:58.498204Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:30.558978Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8818,14 +8867,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c52dd725-536f-4e02-8e7e-e5464b92991c",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:29.605628Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8899,8 +8948,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 104,
-                     *           "at": "2026-11-28T01:03:52.568834Z",
+                     *           "id": 1245,
+                     *           "at": "2026-11-28T05:23:19.233810Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8919,13 +8968,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-28T01:03:52.537929+00:00"
+                     *             "deletion_requested_at": "2026-11-28T05:23:19.158026+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzRd"
+                     *       "next": "WzExNDVd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -9020,9 +9069,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "CXQK-ZBJZ",
+                     *       "user_code": "HXCF-FVZS",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=CXQK-ZBJZ",
+                     *       "verification_uri_complete": "http://testserver/device?code=HXCF-FVZS",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -9060,7 +9109,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "CXQK-ZBJZ",
+                     *       "user_code": "HXCF-FVZS",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -9145,10 +9194,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "5e305fdb-72d5-476f-b7b6-770c6f8d54c4",
+                     *       "id": "e128b9fd-9db2-40a4-9147-4efd345f0030",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T01:03:33.494007Z",
+                     *       "expires_at": "2027-02-26T05:22:24.952868Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9299,10 +9348,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "06537d6b-8bb8-48a5-9baf-883c400fe13f",
+                     *       "id": "67f278d1-2724-4585-b4e6-59d9b0dcab00",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-28T01:03:32.730644Z",
+                     *       "expires_at": "2026-12-28T05:22:24.029940Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9402,10 +9451,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "db089386-ddab-45b7-9c09-88715bb7c9f8",
+                     *       "id": "4e67e1fd-7aee-4a3f-aa9f-6d221f7e7981",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T01:03:33.095034Z",
+                     *       "expires_at": "2027-02-26T05:22:24.533806Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9525,7 +9574,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 5.023173
+                     *             "lag_seconds": 14.904087
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9584,12 +9633,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *           "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-28T01:03:29.710296Z",
+                     *           "created_at": "2026-11-28T05:22:21.812293Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9685,7 +9734,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-28T01:03:40.511122Z"
+                     *               "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9775,12 +9824,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T01:03:29.710296Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9876,7 +9925,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10035,12 +10084,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T01:03:29.710296Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10136,7 +10185,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T01:03:29.761093Z"
+                     *           "last_transition_time": "2026-11-28T05:22:21.830969Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10246,13 +10295,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-28T01:03:29.710296Z",
-                     *       "deletion_requested_at": "2026-11-28T01:03:57.706534Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:27.776582Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10347,7 +10396,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10460,12 +10509,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T01:03:29.710296Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10561,7 +10610,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T01:03:40.511122Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10860,7 +10909,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-28T01:03:18.340002Z"
+                     *           "created_at": "2026-11-28T05:22:20.872203Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10910,7 +10959,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-28T01:03:18.340002Z"
+                     *       "created_at": "2026-11-28T05:22:20.872203Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -10971,7 +11020,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-28T01:03:18.340002Z"
+                     *       "created_at": "2026-11-28T05:22:20.872203Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11018,12 +11067,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
+                     *           "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-28T01:03:29.375297Z",
+                     *           "created_at": "2026-11-28T05:22:21.560030Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11113,12 +11162,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T01:03:29.375297Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11253,12 +11302,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T01:03:29.375297Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11426,12 +11475,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bcb1be7a-0cdf-43c5-9c67-228a32630ffc",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-28T01:03:29.375297Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11663,7 +11712,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-28T01:03:51.135331Z",
+                     *       "time": "2026-11-28T05:23:19.082376Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11814,13 +11863,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-28T01:03:52.228513Z",
+                     *           "decided_at": "2026-11-28T05:23:18.716263Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "again",
-                     *           "workload_uid": "f65a29d6-f37c-4044-bb23-d9f086e6872d",
+                     *           "workload_name": "last",
+                     *           "workload_uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11856,7 +11905,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.142
+                     *             "waited_seconds": 0.263
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11910,7 +11959,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-19749",
+                     *           "workload": "ai-research/job-train-24314",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11921,7 +11970,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-28T01:03:48.126351Z",
+                     *           "created_at": "2026-11-28T05:23:05.325511Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -12244,21 +12293,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-28T01:03:18.634575Z",
-                     *         "renewed_at": "2026-11-28T01:03:51.135331Z"
+                     *         "acquired_at": "2026-11-28T05:22:20.993336Z",
+                     *         "renewed_at": "2026-11-28T05:23:19.082376Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.0149928294995334,
-                     *         "p90_seconds": 0.01902988200163236,
-                     *         "longest_seconds": 0.021965352003462613,
+                     *         "p50_seconds": 0.015815235499758273,
+                     *         "p90_seconds": 0.04316671600827249,
+                     *         "longest_seconds": 0.04733082601160277,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-28T01:03:52.228513Z",
-                     *           "duration_seconds": 0.011984958000539336,
+                     *           "started_at": "2026-11-28T05:23:18.716263Z",
+                     *           "duration_seconds": 0.015833664991077967,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -12268,11 +12317,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-28T01:03:52.564075Z"
+                     *         "oldest_at": "2026-11-28T05:23:19.223667Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-28T01:03:48.126351Z",
+                     *         "oldest_at": "2026-11-28T05:23:05.325511Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12530,251 +12579,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-28T00:03:45Z",
-                     *       "until": "2026-11-28T01:04:00Z",
+                     *       "since": "2026-11-28T04:23:15Z",
+                     *       "until": "2026-11-28T05:23:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795824225,
-                     *         1795824240,
-                     *         1795824255,
-                     *         1795824270,
-                     *         1795824285,
-                     *         1795824300,
-                     *         1795824315,
-                     *         1795824330,
-                     *         1795824345,
-                     *         1795824360,
-                     *         1795824375,
-                     *         1795824390,
-                     *         1795824405,
-                     *         1795824420,
-                     *         1795824435,
-                     *         1795824450,
-                     *         1795824465,
-                     *         1795824480,
-                     *         1795824495,
-                     *         1795824510,
-                     *         1795824525,
-                     *         1795824540,
-                     *         1795824555,
-                     *         1795824570,
-                     *         1795824585,
-                     *         1795824600,
-                     *         1795824615,
-                     *         1795824630,
-                     *         1795824645,
-                     *         1795824660,
-                     *         1795824675,
-                     *         1795824690,
-                     *         1795824705,
-                     *         1795824720,
-                     *         1795824735,
-                     *         1795824750,
-                     *         1795824765,
-                     *         1795824780,
-                     *         1795824795,
-                     *         1795824810,
-                     *         1795824825,
-                     *         1795824840,
-                     *         1795824855,
-                     *         1795824870,
-                     *         1795824885,
-                     *         1795824900,
-                     *         1795824915,
-                     *         1795824930,
-                     *         1795824945,
-                     *         1795824960,
-                     *         1795824975,
-                     *         1795824990,
-                     *         1795825005,
-                     *         1795825020,
-                     *         1795825035,
-                     *         1795825050,
-                     *         1795825065,
-                     *         1795825080,
-                     *         1795825095,
-                     *         1795825110,
-                     *         1795825125,
-                     *         1795825140,
-                     *         1795825155,
-                     *         1795825170,
-                     *         1795825185,
-                     *         1795825200,
-                     *         1795825215,
-                     *         1795825230,
-                     *         1795825245,
-                     *         1795825260,
-                     *         1795825275,
-                     *         1795825290,
-                     *         1795825305,
-                     *         1795825320,
-                     *         1795825335,
-                     *         1795825350,
-                     *         1795825365,
-                     *         1795825380,
-                     *         1795825395,
-                     *         1795825410,
-                     *         1795825425,
-                     *         1795825440,
-                     *         1795825455,
-                     *         1795825470,
-                     *         1795825485,
-                     *         1795825500,
-                     *         1795825515,
-                     *         1795825530,
-                     *         1795825545,
-                     *         1795825560,
-                     *         1795825575,
-                     *         1795825590,
-                     *         1795825605,
-                     *         1795825620,
-                     *         1795825635,
-                     *         1795825650,
-                     *         1795825665,
-                     *         1795825680,
-                     *         1795825695,
-                     *         1795825710,
-                     *         1795825725,
-                     *         1795825740,
-                     *         1795825755,
-                     *         1795825770,
-                     *         1795825785,
-                     *         1795825800,
-                     *         1795825815,
-                     *         1795825830,
-                     *         1795825845,
-                     *         1795825860,
-                     *         1795825875,
-                     *         1795825890,
-                     *         1795825905,
-                     *         1795825920,
-                     *         1795825935,
-                     *         1795825950,
-                     *         1795825965,
-                     *         1795825980,
-                     *         1795825995,
-                     *         1795826010,
-                     *         1795826025,
-                     *         1795826040,
-                     *         1795826055,
-                     *         1795826070,
-                     *         1795826085,
-                     *         1795826100,
-                     *         1795826115,
-                     *         1795826130,
-                     *         1795826145,
-                     *         1795826160,
-                     *         1795826175,
-                     *         1795826190,
-                     *         1795826205,
-                     *         1795826220,
-                     *         1795826235,
-                     *         1795826250,
-                     *         1795826265,
-                     *         1795826280,
-                     *         1795826295,
-                     *         1795826310,
-                     *         1795826325,
-                     *         1795826340,
-                     *         1795826355,
-                     *         1795826370,
-                     *         1795826385,
-                     *         1795826400,
-                     *         1795826415,
-                     *         1795826430,
-                     *         1795826445,
-                     *         1795826460,
-                     *         1795826475,
-                     *         1795826490,
-                     *         1795826505,
-                     *         1795826520,
-                     *         1795826535,
-                     *         1795826550,
-                     *         1795826565,
-                     *         1795826580,
-                     *         1795826595,
-                     *         1795826610,
-                     *         1795826625,
-                     *         1795826640,
-                     *         1795826655,
-                     *         1795826670,
-                     *         1795826685,
-                     *         1795826700,
-                     *         1795826715,
-                     *         1795826730,
-                     *         1795826745,
-                     *         1795826760,
-                     *         1795826775,
-                     *         1795826790,
-                     *         1795826805,
-                     *         1795826820,
-                     *         1795826835,
-                     *         1795826850,
-                     *         1795826865,
-                     *         1795826880,
-                     *         1795826895,
-                     *         1795826910,
-                     *         1795826925,
-                     *         1795826940,
-                     *         1795826955,
-                     *         1795826970,
-                     *         1795826985,
-                     *         1795827000,
-                     *         1795827015,
-                     *         1795827030,
-                     *         1795827045,
-                     *         1795827060,
-                     *         1795827075,
-                     *         1795827090,
-                     *         1795827105,
-                     *         1795827120,
-                     *         1795827135,
-                     *         1795827150,
-                     *         1795827165,
-                     *         1795827180,
-                     *         1795827195,
-                     *         1795827210,
-                     *         1795827225,
-                     *         1795827240,
-                     *         1795827255,
-                     *         1795827270,
-                     *         1795827285,
-                     *         1795827300,
-                     *         1795827315,
-                     *         1795827330,
-                     *         1795827345,
-                     *         1795827360,
-                     *         1795827375,
-                     *         1795827390,
-                     *         1795827405,
-                     *         1795827420,
-                     *         1795827435,
-                     *         1795827450,
-                     *         1795827465,
-                     *         1795827480,
-                     *         1795827495,
-                     *         1795827510,
-                     *         1795827525,
-                     *         1795827540,
-                     *         1795827555,
-                     *         1795827570,
-                     *         1795827585,
-                     *         1795827600,
-                     *         1795827615,
-                     *         1795827630,
-                     *         1795827645,
-                     *         1795827660,
-                     *         1795827675,
-                     *         1795827690,
-                     *         1795827705,
-                     *         1795827720,
-                     *         1795827735,
-                     *         1795827750,
-                     *         1795827765,
-                     *         1795827780,
-                     *         1795827795,
-                     *         1795827810,
-                     *         1795827825
+                     *         1795839795,
+                     *         1795839810,
+                     *         1795839825,
+                     *         1795839840,
+                     *         1795839855,
+                     *         1795839870,
+                     *         1795839885,
+                     *         1795839900,
+                     *         1795839915,
+                     *         1795839930,
+                     *         1795839945,
+                     *         1795839960,
+                     *         1795839975,
+                     *         1795839990,
+                     *         1795840005,
+                     *         1795840020,
+                     *         1795840035,
+                     *         1795840050,
+                     *         1795840065,
+                     *         1795840080,
+                     *         1795840095,
+                     *         1795840110,
+                     *         1795840125,
+                     *         1795840140,
+                     *         1795840155,
+                     *         1795840170,
+                     *         1795840185,
+                     *         1795840200,
+                     *         1795840215,
+                     *         1795840230,
+                     *         1795840245,
+                     *         1795840260,
+                     *         1795840275,
+                     *         1795840290,
+                     *         1795840305,
+                     *         1795840320,
+                     *         1795840335,
+                     *         1795840350,
+                     *         1795840365,
+                     *         1795840380,
+                     *         1795840395,
+                     *         1795840410,
+                     *         1795840425,
+                     *         1795840440,
+                     *         1795840455,
+                     *         1795840470,
+                     *         1795840485,
+                     *         1795840500,
+                     *         1795840515,
+                     *         1795840530,
+                     *         1795840545,
+                     *         1795840560,
+                     *         1795840575,
+                     *         1795840590,
+                     *         1795840605,
+                     *         1795840620,
+                     *         1795840635,
+                     *         1795840650,
+                     *         1795840665,
+                     *         1795840680,
+                     *         1795840695,
+                     *         1795840710,
+                     *         1795840725,
+                     *         1795840740,
+                     *         1795840755,
+                     *         1795840770,
+                     *         1795840785,
+                     *         1795840800,
+                     *         1795840815,
+                     *         1795840830,
+                     *         1795840845,
+                     *         1795840860,
+                     *         1795840875,
+                     *         1795840890,
+                     *         1795840905,
+                     *         1795840920,
+                     *         1795840935,
+                     *         1795840950,
+                     *         1795840965,
+                     *         1795840980,
+                     *         1795840995,
+                     *         1795841010,
+                     *         1795841025,
+                     *         1795841040,
+                     *         1795841055,
+                     *         1795841070,
+                     *         1795841085,
+                     *         1795841100,
+                     *         1795841115,
+                     *         1795841130,
+                     *         1795841145,
+                     *         1795841160,
+                     *         1795841175,
+                     *         1795841190,
+                     *         1795841205,
+                     *         1795841220,
+                     *         1795841235,
+                     *         1795841250,
+                     *         1795841265,
+                     *         1795841280,
+                     *         1795841295,
+                     *         1795841310,
+                     *         1795841325,
+                     *         1795841340,
+                     *         1795841355,
+                     *         1795841370,
+                     *         1795841385,
+                     *         1795841400,
+                     *         1795841415,
+                     *         1795841430,
+                     *         1795841445,
+                     *         1795841460,
+                     *         1795841475,
+                     *         1795841490,
+                     *         1795841505,
+                     *         1795841520,
+                     *         1795841535,
+                     *         1795841550,
+                     *         1795841565,
+                     *         1795841580,
+                     *         1795841595,
+                     *         1795841610,
+                     *         1795841625,
+                     *         1795841640,
+                     *         1795841655,
+                     *         1795841670,
+                     *         1795841685,
+                     *         1795841700,
+                     *         1795841715,
+                     *         1795841730,
+                     *         1795841745,
+                     *         1795841760,
+                     *         1795841775,
+                     *         1795841790,
+                     *         1795841805,
+                     *         1795841820,
+                     *         1795841835,
+                     *         1795841850,
+                     *         1795841865,
+                     *         1795841880,
+                     *         1795841895,
+                     *         1795841910,
+                     *         1795841925,
+                     *         1795841940,
+                     *         1795841955,
+                     *         1795841970,
+                     *         1795841985,
+                     *         1795842000,
+                     *         1795842015,
+                     *         1795842030,
+                     *         1795842045,
+                     *         1795842060,
+                     *         1795842075,
+                     *         1795842090,
+                     *         1795842105,
+                     *         1795842120,
+                     *         1795842135,
+                     *         1795842150,
+                     *         1795842165,
+                     *         1795842180,
+                     *         1795842195,
+                     *         1795842210,
+                     *         1795842225,
+                     *         1795842240,
+                     *         1795842255,
+                     *         1795842270,
+                     *         1795842285,
+                     *         1795842300,
+                     *         1795842315,
+                     *         1795842330,
+                     *         1795842345,
+                     *         1795842360,
+                     *         1795842375,
+                     *         1795842390,
+                     *         1795842405,
+                     *         1795842420,
+                     *         1795842435,
+                     *         1795842450,
+                     *         1795842465,
+                     *         1795842480,
+                     *         1795842495,
+                     *         1795842510,
+                     *         1795842525,
+                     *         1795842540,
+                     *         1795842555,
+                     *         1795842570,
+                     *         1795842585,
+                     *         1795842600,
+                     *         1795842615,
+                     *         1795842630,
+                     *         1795842645,
+                     *         1795842660,
+                     *         1795842675,
+                     *         1795842690,
+                     *         1795842705,
+                     *         1795842720,
+                     *         1795842735,
+                     *         1795842750,
+                     *         1795842765,
+                     *         1795842780,
+                     *         1795842795,
+                     *         1795842810,
+                     *         1795842825,
+                     *         1795842840,
+                     *         1795842855,
+                     *         1795842870,
+                     *         1795842885,
+                     *         1795842900,
+                     *         1795842915,
+                     *         1795842930,
+                     *         1795842945,
+                     *         1795842960,
+                     *         1795842975,
+                     *         1795842990,
+                     *         1795843005,
+                     *         1795843020,
+                     *         1795843035,
+                     *         1795843050,
+                     *         1795843065,
+                     *         1795843080,
+                     *         1795843095,
+                     *         1795843110,
+                     *         1795843125,
+                     *         1795843140,
+                     *         1795843155,
+                     *         1795843170,
+                     *         1795843185,
+                     *         1795843200,
+                     *         1795843215,
+                     *         1795843230,
+                     *         1795843245,
+                     *         1795843260,
+                     *         1795843275,
+                     *         1795843290,
+                     *         1795843305,
+                     *         1795843320,
+                     *         1795843335,
+                     *         1795843350,
+                     *         1795843365,
+                     *         1795843380,
+                     *         1795843395
                      *       ],
                      *       "series": []
                      *     }
@@ -12820,14 +12869,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
+                     *           "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:38.627306Z",
+                     *           "created_at": "2026-11-28T05:22:31.046229Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12885,12 +12934,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:38.627306Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -12969,12 +13018,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:38.627306Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13113,14 +13162,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9835ea94-9f0f-4091-9a9e-1420ca7e1bda",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:38.627306Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13188,12 +13237,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
+                     *           "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-28T01:03:30.079064Z",
+                     *           "created_at": "2026-11-28T05:22:22.097227Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -13208,7 +13257,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-28T01:03:30.116198Z"
+                     *               "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -13278,12 +13327,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:30.079064Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13298,7 +13347,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13354,12 +13403,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:30.079064Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13374,7 +13423,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13498,12 +13547,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:30.079064Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13518,7 +13567,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T01:03:30.116198Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13538,6 +13587,95 @@ export interface operations {
             415: components["responses"]["Error415"];
             428: components["responses"]["Error428LocalQueueStatus"];
             429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    local_queues_headroom_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster_queue": "research",
+                     *       "active": true,
+                     *       "message": "",
+                     *       "workloads": 20,
+                     *       "resources": [
+                     *         {
+                     *           "resource": "cpu",
+                     *           "free": 512000,
+                     *           "quota_free": 512000,
+                     *           "user_free": null,
+                     *           "flavors": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "free": 512000
+                     *             }
+                     *           ]
+                     *         },
+                     *         {
+                     *           "resource": "memory",
+                     *           "free": 2199023255552,
+                     *           "quota_free": 2199023255552,
+                     *           "user_free": null,
+                     *           "flavors": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "free": 2199023255552
+                     *             }
+                     *           ]
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpu",
+                     *           "free": 16,
+                     *           "quota_free": 32,
+                     *           "user_free": 16,
+                     *           "flavors": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "free": 32
+                     *             }
+                     *           ]
+                     *         },
+                     *         {
+                     *           "resource": "nvidia.com/gpumem",
+                     *           "free": 2621440,
+                     *           "quota_free": 2621440,
+                     *           "user_free": null,
+                     *           "flavors": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "free": 2621440
+                     *             }
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Headroom"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
             503: components["responses"]["Error503"];
         };
     };
@@ -13663,10 +13801,10 @@ export interface operations {
                      *             "annotations": {
                      *               "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
                      *             },
-                     *             "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *             "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-28T01:03:29Z"
+                     *             "creationTimestamp": "2026-11-28T05:22:21Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13729,7 +13867,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-28T01:03:40Z"
+                     *                 "lastTransitionTime": "2026-11-28T05:22:34Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13838,10 +13976,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "84b13a23-f729-4b4f-b982-12c1b13e6057",
+                     *         "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-28T01:03:30Z"
+                     *         "creationTimestamp": "2026-11-28T05:22:22Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13854,7 +13992,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-28T01:03:30Z"
+                     *             "lastTransitionTime": "2026-11-28T05:22:22Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14004,10 +14142,10 @@ export interface operations {
                      *         "annotations": {
                      *           "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
                      *         },
-                     *         "uid": "322ffc07-e73c-4232-a5ad-73cc49705f43",
+                     *         "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-28T01:03:29Z"
+                     *         "creationTimestamp": "2026-11-28T05:22:21Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -14070,7 +14208,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-28T01:03:40Z"
+                     *             "lastTransitionTime": "2026-11-28T05:22:34Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14224,14 +14362,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
+                     *           "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:36.292233Z",
+                     *           "created_at": "2026-11-28T05:22:27.650390Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -14276,12 +14414,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:36.292233Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14337,12 +14475,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:36.292233Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14467,14 +14605,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b0a1bbdc-79b1-438f-8bd4-de07e903cb4c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:36.292233Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14526,12 +14664,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
+                     *           "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:37.118299Z",
+                     *           "created_at": "2026-11-28T05:22:29.282532Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14578,12 +14716,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:37.118299Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14642,12 +14780,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:37.118299Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14774,12 +14912,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dbc1ec6e-7b71-46ed-af62-18646282a0c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:37.118299Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14833,7 +14971,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
+                     *           "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14842,7 +14980,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:22.015988Z",
+                     *           "created_at": "2026-11-28T05:22:21.142423Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -14884,7 +15022,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14892,7 +15030,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:22.015988Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -14947,7 +15085,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -14955,7 +15093,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:22.015988Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15077,7 +15215,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "c698341e-761e-4071-8a07-85e5fdae2f59",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -15086,7 +15224,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:22.015988Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15150,7 +15288,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-28T01:03:18.370569Z",
+                     *           "updated_at": "2026-11-28T05:22:20.880476Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -15221,7 +15359,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-28T01:03:18.370569Z",
+                     *       "updated_at": "2026-11-28T05:22:20.880476Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15293,7 +15431,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15332,7 +15470,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15371,7 +15509,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-19749",
+                     *               "workload": "ai-research/job-train-24314",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15410,7 +15548,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-19749",
+                     *               "workload": "ai-research/job-train-24314",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15449,7 +15587,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15488,7 +15626,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15592,7 +15730,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-28T01:03:18.370569Z",
+                     *       "updated_at": "2026-11-28T05:22:20.880476Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15942,7 +16080,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
+                     *           "id": 10,
                      *           "cluster": "default",
                      *           "event": "WorkloadStarted",
                      *           "minutes": null,
@@ -15952,7 +16090,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-28T01:03:45.792989Z"
+                     *           "created_at": "2026-11-28T05:22:58.927567Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -16003,7 +16141,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 10,
                      *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
@@ -16013,7 +16151,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-28T01:03:45.792989Z"
+                     *       "created_at": "2026-11-28T05:22:58.927567Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16098,7 +16236,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 10,
                      *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
@@ -16108,7 +16246,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-28T01:03:45.792989Z"
+                     *       "created_at": "2026-11-28T05:22:58.927567Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16318,7 +16456,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-28T01:03:51.135331Z"
+                     *           "heartbeat_at": "2026-11-28T05:23:19.082376Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16350,7 +16488,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-28T01:03:48.594368Z",
+                     *             "last_seen_at": "2026-11-28T05:23:06.618386Z",
                      *             "clock_ahead_seconds": 0
                      *           },
                      *           {
@@ -16457,7 +16595,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-ec1bc",
+                     *           "name": "job-train-33205",
                      *           "pod_sets": [
                      *             {
                      *               "name": "main",
@@ -16717,12 +16855,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
+                     *           "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:34.570820Z",
+                     *           "created_at": "2026-11-28T05:22:26.144203Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16768,12 +16906,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:34.570820Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16831,12 +16969,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:34.570820Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16960,12 +17098,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ea65ee8c-20be-44ea-bba8-1be4a8827773",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:34.570820Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -17018,14 +17156,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
+                     *           "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:37.972133Z",
+                     *           "created_at": "2026-11-28T05:22:30.137358Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -17075,12 +17213,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:37.972133Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17144,12 +17282,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:37.972133Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17279,14 +17417,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2844d482-ca5f-425c-9bb1-288e4d57aea0",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:37.972133Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17379,8 +17517,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-29T01:03:55.947739Z",
-                     *       "until": "2026-11-28T01:03:55.947739Z",
+                     *       "since": "2026-10-29T05:23:23.544747Z",
+                     *       "until": "2026-11-28T05:23:23.544747Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17442,28 +17580,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.148,
-                     *           0.548,
-                     *           0.758,
+                     *           0.798,
+                     *           2.851,
+                     *           3.493,
                      *           1,
                      *           0,
-                     *           0.785,
+                     *           1.556,
                      *           0,
                      *           2,
-                     *           0.003
+                     *           0.008
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.148,
-                     *         "wait_p90_seconds": 0.548,
-                     *         "wait_max_seconds": 0.758,
+                     *         "wait_p50_seconds": 0.798,
+                     *         "wait_p90_seconds": 2.851,
+                     *         "wait_max_seconds": 3.493,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.785,
+                     *         "run_mean_seconds": 1.556,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0.003
+                     *         "device_hours": 0.008
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17517,14 +17655,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
+                     *           "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:29.117128Z",
+                     *           "created_at": "2026-11-28T05:22:21.430793Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17607,12 +17745,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:29.117128Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17708,12 +17846,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:29.117128Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17783,15 +17921,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T01:03:29.117128Z",
-                     *       "deletion_requested_at": "2026-11-28T01:03:59.747281Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:34.483831Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -17898,14 +18036,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e267ddd4-5f9e-4358-8553-66f1ec0245cb",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:29.117128Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17997,14 +18135,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
+                     *           "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:39.546215Z",
+                     *           "created_at": "2026-11-28T05:22:32.494188Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -18054,12 +18192,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:39.546215Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18123,12 +18261,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:39.546215Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18259,14 +18397,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "eb1c8126-d645-4163-9270-40f9842cdaa6",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:39.546215Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18322,12 +18460,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "72eca336-7832-4f9d-bfe2-7455f03054fc",
+                     *           "uid": "b06dc041-cc50-4203-9de0-797ec1321415",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-28T01:03:18.554577Z",
+                     *           "created_at": "2026-11-28T05:22:20.946260Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18441,12 +18579,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "347a729d-22a5-4f75-a2ec-d09ebf9245b4",
+                     *       "uid": "6137de82-339b-4f2e-aa6e-cd31183e2fc1",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:30.989846Z",
+                     *       "created_at": "2026-11-28T05:22:22.923937Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18572,12 +18710,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "347a729d-22a5-4f75-a2ec-d09ebf9245b4",
+                     *       "uid": "6137de82-339b-4f2e-aa6e-cd31183e2fc1",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:30.989846Z",
+                     *       "created_at": "2026-11-28T05:22:22.923937Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18632,14 +18770,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
+                     *           "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:35.417966Z",
+                     *           "created_at": "2026-11-28T05:22:26.639727Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18686,12 +18824,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:35.417966Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18752,12 +18890,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:35.417966Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18884,14 +19022,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a8b94b90-1220-4c59-acbc-6b20cd43e375",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:35.417966Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18951,7 +19089,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-28T01:03:45.449243Z"
+                     *           "updated_at": "2026-11-28T05:22:57.882565Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19004,7 +19142,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-28T01:03:45.449243Z"
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19049,7 +19187,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-28T01:03:45.449243Z"
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19136,7 +19274,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-28T01:03:45.623276Z"
+                     *       "updated_at": "2026-11-28T05:22:58.450075Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19183,11 +19321,11 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "cluster_id": 1,
+                     *           "cluster_id": 3,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-28T01:03:52.228513Z",
-                     *           "duration_seconds": 0.011984958000539336,
+                     *           "started_at": "2026-11-28T05:23:18.716263Z",
+                     *           "duration_seconds": 0.015833664991077967,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -19321,7 +19459,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-28T01:03:31.800673Z"
+                     *       "created_at": "2026-11-28T05:22:23.510011Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19396,10 +19534,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "bbf1cc5f-00bd-476e-b23d-52bb5fd34797",
+                     *           "id": "56f6ceee-76fe-4a22-aa21-a3c1b260375d",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-28T01:03:31.961986Z",
-                     *           "expires_at": "2027-02-26T01:03:31.961293Z",
+                     *           "created_at": "2026-11-28T05:22:23.573631Z",
+                     *           "expires_at": "2027-02-26T05:22:23.572992Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19454,10 +19592,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "bbf1cc5f-00bd-476e-b23d-52bb5fd34797",
+                     *       "id": "56f6ceee-76fe-4a22-aa21-a3c1b260375d",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T01:03:31.961293Z",
+                     *       "expires_at": "2027-02-26T05:22:23.572992Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19585,7 +19723,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T01:03:55.380389Z",
+                     *       "since": "2026-11-27T05:23:23.114028Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19692,7 +19830,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T01:03:48.854113Z",
+                     *       "since": "2026-11-27T05:23:07.571867Z",
                      *       "renewed_at": null,
                      *       "stages": [
                      *         {
@@ -19779,7 +19917,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
+                     *           "id": 8,
                      *           "cluster": "default",
                      *           "kind": "remedies",
                      *           "workload": {
@@ -19793,9 +19931,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-28T01:03:48.710233Z",
-                     *           "started_at": "2026-11-28T01:03:48.748913Z",
-                     *           "ended_at": "2026-11-28T01:03:48.815388Z"
+                     *           "created_at": "2026-11-28T05:23:07.061310Z",
+                     *           "started_at": "2026-11-28T05:23:07.151459Z",
+                     *           "ended_at": "2026-11-28T05:23:07.394941Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19849,7 +19987,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 8,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -19863,7 +20001,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T01:03:48.710233Z",
+                     *       "created_at": "2026-11-28T05:23:07.061310Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
@@ -19907,7 +20045,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 8,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -19921,9 +20059,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T01:03:48.710233Z",
-                     *       "started_at": "2026-11-28T01:03:48.748913Z",
-                     *       "ended_at": "2026-11-28T01:03:48.815388Z",
+                     *       "created_at": "2026-11-28T05:23:07.061310Z",
+                     *       "started_at": "2026-11-28T05:23:07.151459Z",
+                     *       "ended_at": "2026-11-28T05:23:07.394941Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -20013,7 +20151,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 2,
+                     *       "id": 9,
                      *       "cluster": "default",
                      *       "kind": "what-if",
                      *       "workload": null,
@@ -20024,7 +20162,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T01:03:49.293557Z",
+                     *       "created_at": "2026-11-28T05:23:09.364132Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
@@ -20075,14 +20213,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
+                     *           "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:33.787844Z",
+                     *           "created_at": "2026-11-28T05:22:25.462582Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -20128,12 +20266,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:33.787844Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20193,12 +20331,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:33.787844Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20324,14 +20462,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "e9837501-cdfd-4f86-9073-b1b2122b3742",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:33.787844Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20390,7 +20528,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-28T01:03:18.541811Z"
+                     *           "created_at": "2026-11-28T05:22:20.939524Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20441,7 +20579,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T01:03:30.645389Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20484,7 +20622,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T01:03:30.645389Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20536,7 +20674,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T01:03:30.645389Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20581,10 +20719,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "692072f9-f2ce-4ed7-bc22-3f7d14404e85",
+                     *           "id": "8897c24d-64bd-4c98-9cf5-6ae17bb45f38",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-28T01:03:31.438307Z",
-                     *           "expires_at": "2027-02-26T01:03:31.437919Z",
+                     *           "created_at": "2026-11-28T05:22:23.270321Z",
+                     *           "expires_at": "2027-02-26T05:22:23.269848Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20664,12 +20802,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
+                     *           "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T01:03:30.292580Z",
+                     *           "created_at": "2026-11-28T05:22:22.322611Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20713,12 +20851,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:30.292580Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20774,12 +20912,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T01:03:30.292580Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -20901,12 +21039,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "394b7b77-c033-4db8-b0d3-c40f17863bc6",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T01:03:30.292580Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -21021,8 +21159,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "uid": "7c19f71c-a987-4113-9afc-6617f376145c",
+                     *           "id": 19,
+                     *           "uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -21031,10 +21169,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-28T01:03:52.086379Z",
+                     *           "created_at": "2026-11-28T05:23:18.453149Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-28T01:03:52.086379Z",
-                     *           "quota_reserved_at": "2026-11-28T01:03:52.228513Z",
+                     *           "queued_at": "2026-11-28T05:23:18.453149Z",
+                     *           "quota_reserved_at": "2026-11-28T05:23:18.716263Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -21148,8 +21286,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 3,
-                     *           "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
+                     *           "id": 16,
+                     *           "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -21201,8 +21339,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21211,11 +21349,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-28T01:03:47.544145Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
-                     *       "admitted_at": "2026-11-28T01:03:48.530086Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
+                     *       "admitted_at": "2026-11-28T05:23:06.406955Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21230,14 +21368,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-28T01:03:48.530086Z"
+                     *           "last_transition_time": "2026-11-28T05:23:06.406955Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21246,7 +21384,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1146.1146.2286",
+                     *       "resource_version": "2651.2651.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21289,7 +21427,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21359,8 +21497,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "7c19f71c-a987-4113-9afc-6617f376145c",
+                     *       "id": 19,
+                     *       "uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -21369,10 +21507,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:52.086379Z",
+                     *       "created_at": "2026-11-28T05:23:18.453149Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T01:03:52.086379Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:52.228513Z",
+                     *       "queued_at": "2026-11-28T05:23:18.453149Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:18.716263Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21388,14 +21526,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21403,8 +21541,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-28T01:03:56.634143Z",
-                     *       "resource_version": "1177.1169.2338",
+                     *       "deletion_requested_at": "2026-11-28T05:23:25.663933Z",
+                     *       "resource_version": "2683.2674.5348",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "expected_start": null,
@@ -21447,7 +21585,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:52.228513Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21457,7 +21595,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-6",
+                     *           "uuid": "GPU-2",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -21466,7 +21604,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-5",
+                     *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
                      *       ],
@@ -21530,8 +21668,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21540,10 +21678,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:47.544145Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21559,14 +21697,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21575,7 +21713,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1145.1143.2286",
+                     *       "resource_version": "2650.2647.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21618,7 +21756,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21683,8 +21821,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21693,10 +21831,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:47.728376Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21712,14 +21850,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21727,8 +21865,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-28T01:03:51.886437Z",
-                     *       "resource_version": "1166.1143.2286",
+                     *       "deletion_requested_at": "2026-11-28T05:23:18.039935Z",
+                     *       "resource_version": "2671.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21771,7 +21909,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21844,11 +21982,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 12,
-                     *           "at": "2026-11-28T01:03:48.530086Z",
+                     *           "id": 65,
+                     *           "at": "2026-11-28T05:23:06.406955Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 1s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 3s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -21946,8 +22084,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21956,10 +22094,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:47.728376Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21975,14 +22113,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21991,7 +22129,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1159.1143.2286",
+                     *       "resource_version": "2664.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22034,7 +22172,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22250,8 +22388,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22260,10 +22398,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:47.728376Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22279,14 +22417,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22295,7 +22433,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1153.1143.2286",
+                     *       "resource_version": "2658.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22338,7 +22476,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22403,8 +22541,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "b69aa9da-d3e6-4684-8f00-771ddf82f3f1",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22413,10 +22551,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T01:03:47.728376Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T01:03:47.728376Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22432,14 +22570,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22448,7 +22586,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1161.1143.2286",
+                     *       "resource_version": "2666.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22491,7 +22629,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22556,8 +22694,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "c068ee16-7b4a-4c8a-a2d3-406e189de36e",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22566,11 +22704,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-28T01:03:47.544145Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-28T01:03:47.544145Z",
-                     *       "quota_reserved_at": "2026-11-28T01:03:47.882829Z",
-                     *       "admitted_at": "2026-11-28T01:03:48.530086Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
+                     *       "admitted_at": "2026-11-28T05:23:06.406955Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22585,14 +22723,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T01:03:47.882829Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-28T01:03:48.530086Z"
+                     *           "last_transition_time": "2026-11-28T05:23:06.406955Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22601,7 +22739,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1155.1146.2286",
+                     *       "resource_version": "2660.2651.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22644,7 +22782,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T01:03:48.388368Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
