@@ -18,7 +18,7 @@ import { makeEffects, makeManifest, readManifest } from "./fixtures/manifests.ts
 import { COHORTS } from "./fixtures/names.ts";
 import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
 import { makeNotifications, NOTIFICATION_RULES } from "./fixtures/notifications.ts";
-import { makeUserHoldings } from "./fixtures/queues.ts";
+import { makeHeadroom, makeUserHoldings } from "./fixtures/queues.ts";
 import { ROLE_BINDINGS, SAVED_VIEWS, USERS } from "./fixtures/users.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
@@ -302,6 +302,11 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   }
   if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");
   if (fault !== undefined) return refuse(response, ...fault);
+  if (kind === "local-queues" && third === "headroom") {
+    const found = fixture.localQueues.find((queue) => queue.namespace === first && queue.name === second);
+    if (found === undefined) return refuse(response, 404, "NotFound", `There is no LocalQueue ${second}.`);
+    return answer(response, makeHeadroom(found));
+  }
   const more = readMore(kind ?? "", first ?? "", second ?? "", url.searchParams);
   if (more !== undefined) return answer(response, more);
   if (kind === "overview") return answer(response, overview());

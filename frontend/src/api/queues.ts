@@ -84,6 +84,17 @@ export function localQueuesQuery(cluster: string, clusterQueue?: string) {
   });
 }
 
+/** What the user may still use in a LocalQueue. */
+export function headroomQuery(cluster: string, { namespace, name }: { namespace: string; name: string }) {
+  const params = { path: { namespace, name }, query: { cluster } };
+  return queryOptions({
+    queryKey: ["local-queues", cluster, "headroom", namespace, name] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/local-queues/{namespace}/{name}/headroom/", { params, signal })),
+    refetchInterval: 10_000,
+  });
+}
+
 /** Names to choose from in filters and forms. */
 export function namesQuery(
   cluster: string,

@@ -84,6 +84,7 @@ export interface Page<Row> {
 export type LiveTotals = Schemas["LiveTotals"];
 export type LiveQuota = Schemas["LiveQuota"];
 export type UserHolding = Schemas["UserHolding"];
+export type Headroom = Schemas["Headroom"];
 export type LiveClusterQueue = Schemas["LiveClusterQueue"];
 export type LiveCohort = Schemas["LiveCohort"];
 export type LiveSlice = Schemas["LiveSlice"];

@@ -21,6 +21,7 @@ import { writeQueue } from "./manifest-fields";
 import { TEMPLATES, templateLabel, templateText } from "./manifest-templates";
 import { PreviewResult } from "./preview";
 import { bestQueue, keepLastQueue, lastQueue, placeOfLast, rankOf, type TriedQueue } from "./queue-choice";
+import { QueueHeadroom } from "./queue-headroom";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
@@ -175,6 +176,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             }}
           />
         </Group>
+        {queues[place] !== undefined && <QueueHeadroom queue={queues[place]} />}
         <Grid gap="md">
           <Grid.Col span={{ base: 12, md: 5 }}>
             <JobForm text={manifest} priorityClasses={priorityClasses.data ?? []} onText={edit} />
