@@ -72,14 +72,12 @@ class HeadroomView(ClusterView):
 
 def _resources(headroom: Headroom) -> Iterator[dict[str, Any]]:
     for resource in sorted({key.resource for key in headroom.quota}):
-        flavors = [
-            {"flavor": key.flavor, "free": free} for key, free in headroom.quota.items() if key.resource == resource
-        ]
-        quota, user = sum(each["free"] for each in flavors), headroom.user.get(resource)
+        by_flavor = {key.flavor: free for key, free in headroom.quota.items() if key.resource == resource}
+        quota, user = sum(by_flavor.values()), headroom.user.get(resource)
         yield {
             "resource": resource,
             "free": quota if user is None else min(quota, user),
             "quota_free": quota,
             "user_free": user,
-            "flavors": flavors,
+            "flavors": [{"flavor": flavor, "free": free} for flavor, free in by_flavor.items()],
         }
