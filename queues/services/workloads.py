@@ -9,6 +9,7 @@ keys of changed ones in the given order. User actions on one slice of an elastic
 because they are one job.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -425,10 +426,13 @@ def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tup
 def _finish_ending(
     cluster: Cluster, rows: Iterable[tuple[str, str, Any]], guard: LiteralString, now: datetime
 ) -> list[tuple[str, str]]:
-    finished: list[tuple[str, str]] = []
+    """Finish the workloads as their jobs ended: those that ended alike in one statement."""
+    alike: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for namespace, name, ending in rows:
-        step = _finish(guard, FinishedReason(ending["reason"]), ending["message"], now)
-        finished += _take(cluster, [(namespace, name)], step, ending["actor"], now)
+        alike[ending["reason"], ending["message"], ending["actor"]].append((namespace, name))
+    finished: list[tuple[str, str]] = []
+    for (reason, message, actor), keys in alike.items():
+        finished += _take(cluster, keys, _finish(guard, FinishedReason(reason), message, now), actor, now)
     return finished
 
 

@@ -1,0 +1,93 @@
+"""What a Job costs on its way through a cluster: SQL statements, requests to the API server, and Celery messages.
+
+Ten more Jobs in a batch cost a request each, to start, and nothing else: the statements and messages are those of the
+batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from clusters.client import NAMESPACES
+from foundation.redis_client import redis_client
+from queues.models import Workload
+from tests.cluster_kinds import JOBS
+from tests.clusters.system import System, queued
+from tests.simulated_cluster import job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FEW, MANY = 2, 12
+QUEUES: Final = ("kueueweb:celery:push", "kueueweb:celery:scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one step for a batch."""
+
+    statements: int
+    requests: int
+    messages: int
+
+    def per_job(self, few: Cost) -> tuple[float, float, float]:
+        """Beyond a batch of few."""
+        jobs = MANY - FEW
+        return (
+            (self.statements - few.statements) / jobs,
+            (self.requests - few.requests) / jobs,
+            (self.messages - few.messages) / jobs,
+        )
+
+
+def cost_of(system: System, step: Callable[[], object]) -> Cost:
+    system.guard.requests.clear()
+    redis_client().delete(*QUEUES)
+    with CaptureQueriesContext(connection) as queries:
+        step()
+    messages = sum(redis_client().llen(queue) for queue in QUEUES)
+    return Cost(len(queries), len(system.guard.requests), messages)
+
+
+def costs(system: System, prefix: str, count: int) -> dict[str, Cost]:
+    """The costs of so many Jobs, from their creation to their end."""
+    for number in range(count):
+        small = job(f"{prefix}-{number}", suspend=True, run_seconds=30, requests={"cpu": "100m"})
+        system.client.create(JOBS, queued(small))
+    found = {
+        "found": cost_of(system, system.watcher.resync),
+        "decided": cost_of(system, system.engine.run),
+        "started": cost_of(system, system.push),
+    }
+    system.advance(3)
+    system.push()
+    found["running"] = cost_of(system, system.watcher.resync)
+    system.advance(60)
+    found["ended"] = cost_of(system, system.watcher.resync)
+    for _ in range(2):
+        system.turn()
+    assert Workload.objects.filter(job__name__startswith=f"{prefix}-", reason="Succeeded").count() == count
+    return found
+
+
+def test_ten_more_jobs_cost_one_request_each_and_no_statement(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    costs(system, "warm", FEW)
+    few = costs(system, "few", FEW)
+    many = costs(system, "many", MANY)
+    per_job = {step: many[step].per_job(few[step]) for step in many}
+    statements = {step: cost[0] for step, cost in per_job.items()}
+    requests = {step: cost[1] for step, cost in per_job.items()}
+    assert max(statements.values()) < 1.0, statements
+    assert requests == {"found": 0.0, "decided": 0.0, "started": 1.0, "running": 0.0, "ended": 0.0}
+
+
+def test_ten_more_jobs_cost_no_message(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    found = costs(system, "many", MANY)
+    assert all(cost.messages <= len(QUEUES) for cost in found.values()), found
