@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from scripts.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parent.parent
 MAX_FILES = 12
 HOUSE_RULES = ("tests/test_house.py", "tests/test_words.py", "tests/test_development.py")
@@ -64,7 +66,7 @@ def imports_of_tests() -> dict[str, set[str]]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.syntax_trees import syntax_tree
+from scripts.syntax_trees import syntax_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = (

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from scripts.syntax_trees import syntax_tree
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "foundation",
@@ -66,7 +68,7 @@ def test_names_of_modules_repeat_less_and_less() -> None:
 
 
 def test_each_member_of_the_vocabulary_is_explained() -> None:
-    tree = ast.parse((ROOT / "scheduling" / "model" / "vocabulary.py").read_text(encoding="utf-8"))
+    tree = syntax_tree(ROOT / "scheduling" / "model" / "vocabulary.py")
     unexplained = [
         f"{node.name}: {ast.unparse(member.targets[0])}"
         for node in tree.body

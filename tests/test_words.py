@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.syntax_trees import syntax_tree
+from scripts.syntax_trees import syntax_tree
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PRODUCT: Final = (

@@ -8,7 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.syntax_trees import syntax_tree
+from scripts.syntax_trees import syntax_tree
 
 ROOT = Path(__file__).resolve().parents[2] / "client"
 

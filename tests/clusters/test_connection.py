@@ -12,9 +12,9 @@ import pytest
 from accounts.models import Cluster, ClusterMode
 from clusters.client import PODS, ClusterClient, ClusterError
 from clusters.connection import client_for, logs_client_for, watching_client_for, writing_client_for
+from scripts.syntax_trees import syntax_tree
 from tests.factories import make_cluster
 from tests.simulated_cluster import ServerThread, make_simulated, pod
-from tests.syntax_trees import syntax_tree
 
 pytestmark = pytest.mark.django_db
 ROOMS = ("accounts", "clusters", "gpus", "history", "kueueweb", "notifications", "queues", "scheduler", "studio")
