@@ -22009,7 +22009,7 @@ export interface operations {
             query?: {
                 /** @description The cluster's name. */
                 cluster?: string;
-                /** @description Try what would start it, in the studio. The request waits some seconds for the answer; while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs. */
+                /** @description Find the changes that would start it, in the studio. The request waits some seconds for the answer; while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs. */
                 remedies?: boolean;
             };
             header?: never;
