@@ -82,6 +82,8 @@ def test_each_decision_has_its_context_choice_and_consequences() -> None:
         if [part for part in parts if f"\n{part.strip()}" in path.read_text(encoding="utf-8")] != list(parts)
     ]
     assert wrong == []
+    numbers = [path.name[:4] for path in decisions]
+    assert len(set(numbers)) == len(numbers)
 
 
 @pytest.mark.parametrize(
