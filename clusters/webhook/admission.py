@@ -170,24 +170,9 @@ class Admission:
             errors = kind.check_update(copy.deepcopy(request.old), job, context)
         else:
             return ALLOWED
-        errors = (
-            errors or self._forged_submitter(request, context) or self._surroundings.policy_errors(request, context)
-        )
+        errors = errors or _forged_submitter(request, context) or self._surroundings.policy_errors(request, context)
         warnings = kind.warnings(request.object, context)
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
-
-    def _forged_submitter(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-        """The errors of a note that names another user than the submitter, or that was changed since."""
-        now, before = annotations_of(request.object), annotations_of(request.old)
-        rule = "is written only by the admission webhook. Remove it"
-        if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
-            return []
-        if request.old and is_queued(request.old, context):
-            changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
-        else:
-            expected = self._surroundings.submitter_notes(request, request.object)
-            changed = [] if now[SUBMITTED_BY] == expected.get(SUBMITTED_BY) else [SUBMITTED_BY]
-        return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
     def _complete_devices(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
         """Apply HAMi's mutating webhook to the pods that kueueweb places. A label keeps HAMi's own webhook away from
@@ -236,6 +221,19 @@ VALIDATE_JOBS: Final = "/validate/jobs"
 VALIDATE_STARTS: Final = "/validate/starts"
 MUTATE_OWNERS: Final = "/mutate/owners"
 PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, MUTATE_OWNERS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
+
+
+def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:
+    """The errors of a note that names another user than the submitter, or that was changed since."""
+    now, before = annotations_of(request.object), annotations_of(request.old)
+    rule = "is written only by the admission webhook. Remove it"
+    if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
+        return []
+    if request.old and is_queued(request.old, context):
+        changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
+    else:
+        changed = [] if now[SUBMITTED_BY] == request.username else [SUBMITTED_BY]
+    return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
 
 def _is_placed_by_us(pod: JsonObject) -> bool:

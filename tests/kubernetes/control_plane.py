@@ -65,7 +65,6 @@ class JobServer:
         keys = ("--service-account-private-key-file", "service-account.key")
         self._start(
             "kube-controller-manager", "--kubeconfig", "kubeconfig", "--leader-elect=false",
-            "--use-service-account-credentials=true",
             "--secure-port", str(free_port()), *keys, *arguments,
         )  # fmt: skip
 
