@@ -17,18 +17,11 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, namespace_of
 from clusters.jobs.owned_keys import SUBMITTED_BY, SUBMITTED_BY_SIGNATURE
 
-NOTES: Final[tuple[str, str]] = (SUBMITTED_BY, SUBMITTED_BY_SIGNATURE)
-_REPLICA_SET_NOTES: Final = ("kueueweb.io/replicas-submitted-by", "kueueweb.io/replicas-submitted-by-signature")
-"""Not those of its Deployment, whose controller copies all annotations from it again and again."""
+NOTES: Final = (SUBMITTED_BY, SUBMITTED_BY_SIGNATURE)
 _SALT: Final = "kueueweb.submitted-by"
 _MAX_APART_SECONDS: Final = 300.0
 """Between the webhook's answer and the object's creation; clocks differ."""
 _MAX_USERNAME: Final = 150
-
-
-def note_keys(job: Mapping[str, Any]) -> tuple[str, str]:
-    """The annotations of the user and of the signature, by the kind of the object."""
-    return _REPLICA_SET_NOTES if job["kind"] == "ReplicaSet" else NOTES
 
 
 def submitter_notes(cluster: str, job: JsonObject, username: str, now: float) -> dict[str, str]:
@@ -37,15 +30,14 @@ def submitter_notes(cluster: str, job: JsonObject, username: str, now: float) ->
         return {}
     metadata, at = job["metadata"], str(int(now))
     name = metadata.get("name") or metadata.get("generateName") or ""
-    user, signature = note_keys(job)
-    return {user: username, signature: f"{at}:{_signature(cluster, job, name, username, at)}"}
+    return {SUBMITTED_BY: username, SUBMITTED_BY_SIGNATURE: f"{at}:{_signature(cluster, job, name, username, at)}"}
 
 
 def submitter_of(cluster: str, job: Mapping[str, Any]) -> str:
     """The user named by a job in the cluster; empty if no credible name is recorded."""
-    annotations, (user_key, signature_key) = annotations_of(job), note_keys(job)
-    username = annotations.get(user_key, "")
-    at, _, signature = annotations.get(signature_key, "").partition(":")
+    annotations = annotations_of(job)
+    username = annotations.get(SUBMITTED_BY, "")
+    at, _, signature = annotations.get(SUBMITTED_BY_SIGNATURE, "").partition(":")
     created = dig(job, "metadata", "creationTimestamp")
     if not (username and created and at.isascii() and at.isdigit()):
         return ""

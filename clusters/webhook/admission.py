@@ -12,12 +12,12 @@ from typing import Final, Protocol
 
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import ErrorType, FieldError, FieldErrors, JobError, forbidden, invalid
-from clusters.jobs.framework.identity import is_managed, is_queued, makes_queued_objects, queue_name_of
+from clusters.jobs.framework.identity import is_managed, is_queued, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, labels_of, mapping_at, set_label
 from clusters.jobs.objects import HAMI_KEEPS_AWAY, HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
 from clusters.jobs.owned_keys import SUBMITTED_BY
-from clusters.jobs.submitter import NOTES, note_keys
+from clusters.jobs.submitter import NOTES
 from clusters.webhook.json_patch import json_patch
 from clusters.webhook.kueue_objects import KUEUE_PATHS, review_kueue_object
 from clusters.webhook.reviews import (
@@ -98,8 +98,6 @@ class Admission:
         only observes.
         """
         rule = self._rules.get(path)
-        if path == MUTATE_OWNERS:
-            return self._note_owner(request)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
             return ALLOWED
         if rule is None:
@@ -126,30 +124,6 @@ class Admission:
         if request.operation == CREATE:
             self._note_submitter(request, job, context)
         return Verdict(json_patch(request.object, job))
-
-    def _note_owner(self, request: AdmissionRequest) -> Verdict:
-        """Note the user of a CronJob, a Deployment or a ReplicaSet, for whom the jobs or pods of its controller count.
-
-        A note stays as it is: a user who removes it would have jobs that no limit of a user counts.
-        """
-        context = self._surroundings.context()
-        if request.username in self._surroundings.trusted or self._surroundings.observes_only():
-            return ALLOWED
-        owner = copy.deepcopy(request.object)
-        note = note_keys(owner)
-        kept = {key: value for key, value in annotations_of(request.old).items() if key in note}
-        try:
-            notes = kept if len(kept) == len(note) else {}
-            if not notes and makes_queued_objects(owner, context):
-                notes = dict(self._surroundings.submitter_notes(request, owner))
-        except JobError as failure:
-            return refused(str(failure))
-        if notes or any(key in annotations_of(owner) for key in note):
-            annotations = mapping_at(owner, "metadata", "annotations")
-            for key in note:
-                annotations.pop(key, None)
-            annotations.update(notes)
-        return Verdict(json_patch(request.object, owner))
 
     def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
         """Note the submitter, and remove a name that a user wrote there."""
@@ -219,8 +193,7 @@ MUTATE_JOBS: Final = "/mutate/jobs"
 MUTATE_PODS: Final = "/mutate/pods"
 VALIDATE_JOBS: Final = "/validate/jobs"
 VALIDATE_STARTS: Final = "/validate/starts"
-MUTATE_OWNERS: Final = "/mutate/owners"
-PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, MUTATE_OWNERS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
+PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
 
 
 def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:

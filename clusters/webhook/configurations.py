@@ -19,7 +19,7 @@ from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import KINDS
 from clusters.served.contents import WITH_FINALIZER
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
-from clusters.webhook.admission import MUTATE_JOBS, MUTATE_OWNERS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS
+from clusters.webhook.admission import MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS
 from clusters.webhook.conversion import CONVERT
 from clusters.webhook.kueue_objects import MUTATE_KUEUE, VALIDATE_KUEUE
 from clusters.webhook.reviews import CREATE, UPDATE
@@ -32,18 +32,6 @@ _NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
 """Namespaces that no webhook may block."""
 _FLAVOR: Final = "ResourceFlavor"
 _POLICIES: Final = {"queued": ("Exists", "Fail"), "others": ("DoesNotExist", "Ignore")}
-
-_OWNER_RULES: Final = tuple(
-    {
-        "apiGroups": [group],
-        "apiVersions": ["v1"],
-        "operations": [CREATE, UPDATE],
-        "resources": resources,
-        "scope": "Namespaced",
-    }
-    for group, resources in (("apps", ["deployments", "replicasets"]), ("batch", ["cronjobs"]))
-)
-"""The objects whose controllers create jobs or pods that have workloads of their own."""
 
 _Operations = Callable[[JobKind], Sequence[str]]
 
@@ -86,7 +74,6 @@ def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
     mutating = [
         *_webhooks("jobs", MUTATE_JOBS, _defaulted, target),
         *_webhooks("pods", MUTATE_PODS, _placed, target),
-        *_with_rules("owners", MUTATE_OWNERS, _OWNER_RULES, target),
         _kueue_webhook(MUTATE_KUEUE, sorted(WITH_FINALIZER - {_FLAVOR}), (CREATE,), target),
         {
             **_kueue_webhook(MUTATE_KUEUE, [_FLAVOR], (CREATE,), target),
@@ -131,10 +118,7 @@ def _object(kind: Kind, webhooks: Sequence[JsonObject]) -> JsonObject:
 
 
 def _webhooks(name: str, path: str, operations: _Operations, target: Target) -> list[JsonObject]:
-    return _with_rules(name, path, list(_rules(operations)), target)
-
-
-def _with_rules(name: str, path: str, rules: Sequence[JsonObject], target: Target) -> list[JsonObject]:
+    rules = list(_rules(operations))
     never = sorted({*_NEVER, *([target.namespace] if target.namespace else ())})
     return [
         {
@@ -145,7 +129,7 @@ def _with_rules(name: str, path: str, rules: Sequence[JsonObject], target: Targe
             "matchPolicy": "Equivalent",
             "namespaceSelector": _expression("kubernetes.io/metadata.name", "NotIn", never),
             "objectSelector": _expression(keys.QUEUE_NAME, operator),
-            "rules": list(rules),
+            "rules": rules,
             "sideEffects": "None",
             "timeoutSeconds": TIMEOUT_SECONDS,
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Final
 
 from accounts.models import MIRRORED_MODES, Cluster
@@ -14,11 +13,10 @@ from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors
 from clusters.jobs.framework.job_kind import JobKind
-from clusters.jobs.framework.manifest import controller_of, dig, labels_of, name_of, namespace_of, uid_of
+from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
-from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.submitter import submitter_notes, submitter_of
+from clusters.jobs.submitter import submitter_notes
 from clusters.webhook.admission import Standing
 from clusters.webhook.policy import person_of, policy_errors
 from clusters.webhook.reviews import AdmissionRequest
@@ -28,7 +26,6 @@ from queues.models import Job, Workload
 from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import WorkloadStatus
 
-_OWNERS: Final = frozenset({("apps/v1", "ReplicaSet"), *((kind.api_version, kind.kind) for kind in JOB_KINDS.values())})
 _CACHED_SECONDS: Final = 2.0
 """The pods of a job come in bursts, and have one owner."""
 
@@ -94,25 +91,7 @@ class ClusterSurroundings:
         return Standing.ADMITTED if admitted else Standing.WAITING
 
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> dict[str, str]:
-        """Return the annotations that name the user of the request, or the user who is noted on the owner if a
-        controller of the cluster creates the job.
-
-        The owner is the nearest one, whose own note was made at its creation: a user may let a new object name any
-        other object as its owner. An object that was created earlier is signed with the time of its creation.
-        """
-        person = person_of(request) or self._submitter_of_owner(job)
-        created = dig(request.old, "metadata", "creationTimestamp")
-        now = datetime.fromisoformat(created).timestamp() if created else self._now()
-        return submitter_notes(self._cluster.name, job, person, now)
-
-    def _submitter_of_owner(self, job: JsonObject) -> str:
-        reference = controller_of(job)
-        if reference is None or (reference.get("apiVersion"), reference.get("kind")) not in _OWNERS:
-            return ""
-        owner = self._objects.get(reference["kind"], namespace_of(job), reference["name"])
-        if owner is None or uid_of(owner) != reference.get("uid"):
-            return ""
-        return submitter_of(self._cluster.name, owner)
+        return submitter_notes(self._cluster.name, job, person_of(request), self._now())
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return policy_errors(self._cluster, request, context)

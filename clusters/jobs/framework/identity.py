@@ -90,17 +90,6 @@ def is_queued(job: JsonObject, context: JobContext) -> bool:
     return context.settings.manage_jobs_without_queue_name and is_managed(job, context)
 
 
-def makes_queued_objects(owner: JsonObject, context: JobContext) -> bool:
-    """Whether the jobs or pods that its controller creates may wait in a queue: it or a template of it names one, or
-    jobs without a queue's name wait, too."""
-    spec = owner.get("spec") or {}
-    templates = [spec[key] for key in ("template", "jobTemplate") if isinstance(spec.get(key), dict)]
-    if any(queue_name_of(each) for each in (owner, *templates) if "metadata" in each):
-        return True
-    without_name = context.settings.manage_jobs_without_queue_name
-    return without_name or context.has_default_queue(namespace_of(owner))
-
-
 def is_managed(job: JsonObject, context: JobContext) -> bool:
     """Whether the job waits for a workload of its own. Raises JobError."""
     if is_being_deleted(job) or managed_ancestor(job, context) is not None:
