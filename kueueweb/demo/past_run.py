@@ -112,10 +112,11 @@ class PastRun:
         local_queue = self.world.objects.local_queues[f"{metadata['namespace']}/{queue}"]
         if len(self.world.pending(local_queue.cluster_queue)) >= MAX_WAITING:
             return
+        group = job.manifest["apiVersion"].partition("/")[0]
         uid = str(UUID(int=self.chance.getrandbits(128), version=4))
         workload = Workload(
             namespace=metadata["namespace"],
-            name=workload_name("Job", "batch", metadata["name"], uid),
+            name=workload_name(job.manifest["kind"], group, metadata["name"], uid),
             uid=uid,
             queue_name=queue,
             pod_sets=(PodSet("main", spec["parallelism"], PodTemplate.from_manifest(spec["template"])),),
