@@ -320,10 +320,12 @@ class SuspendableJobSync(JobSync):
         job, row = look.job, look.row
         if row is None or look.is_part or row.deletion_requested_at is not None or is_being_deleted(job):
             return False
+        if self._prebuilt_names(job):  # the workload it names has no row of a job until it is taken over
+            return False
         if changes is None:  # as after an error
             return self._kind.outcome(job).finished and not look.workloads
         awaited = self._kind.is_suspended(job) and any(map(waits_for_the_job, look.workloads))
-        return changes == Changes() and not awaited and not self._prebuilt_names(job)
+        return changes == Changes() and not awaited
 
     def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
         """Whether another pass over a job that has just got its first workload would change nothing: it waits, as it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import pytest
 from django.db import connection
@@ -12,7 +13,10 @@ from accounts.models import Cluster
 from clusters.client import NAMESPACES
 from clusters.connection import watching_client_for
 from clusters.sync.watcher import Watcher
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import Job, PodSet, Workload
+from queues.services.submission import create_workloads
+from queues.services.workloads import delete_workloads
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.simulated_cluster import job
@@ -135,3 +139,27 @@ def test_a_new_list_costs_as_many_statements_for_many_jobs_as_for_two(running: S
         running.turn()
     running.watcher.resync()
     assert statements() <= two
+
+
+def test_a_finished_job_ends_a_workload_that_it_names_and_that_is_made_again(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    named = queued(job("train", parallelism=1, completions=1, run_seconds=20, suspend=True))
+    named["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
+    template = deepcopy(named["spec"]["template"])
+    template["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
+    spec = WorkloadSpec("team", "mine", "queue", (PodSetSpec("main", 1, template, {"cpu": 1000}),))
+    create_workloads(system.cluster, [spec], actor="kubectl in the cluster")
+    system.client.create(JOBS, named)
+    for _ in range(3):
+        system.turn()
+    system.advance(100)
+    for _ in range(4):
+        system.turn()
+    assert Workload.objects.get().status == "Finished"
+    delete_workloads(system.cluster, [("team", "mine")], actor="alice")
+    for _ in range(2):
+        system.turn()
+    create_workloads(system.cluster, [spec], actor="kubectl in the cluster")
+    for _ in range(5):
+        system.turn()
+    assert Workload.objects.get().status == "Finished"
