@@ -144,8 +144,8 @@ DATABASES = {
             "options": "-c jit=off",
             **_database.get("OPTIONS", {}),
         },
-        # A new session costs the server tens of milliseconds, in which it compiles the triggers and fills its caches.
-        "CONN_MAX_AGE": 600,
+        # A network that forgets idle connections without a word does so later than this.
+        "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "TEST": {"TEMPLATE": "template0"},
     }
