@@ -22,11 +22,14 @@ from kueueweb.demo.past_run import EndedUse, PastRun
 from kueueweb.demo.past_samples import Devices, PastSampler, devices_of, held_devices, places_of
 from queues.models import WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text
+from scheduler.models import Decision
 from scheduler.store.batch import Batch
 from scheduler.store.rows import write_log
 from scheduler.store.world_reading import read_world
 
 _STEP: Final = Resolution.MINUTES
+_EPOCH: Final = 0
+"""The epoch of the past's decisions, before every leader."""
 _RECENT_SECONDS: Final = 14 * 3_600
 _OLDER_SECONDS: Final = 3 * _STEP
 
@@ -34,11 +37,11 @@ _OLDER_SECONDS: Final = 3 * _STEP
 def make_past(
     cluster: Cluster, fleet: str, time_scale: float, seed: int | None, now: datetime, days: int = DAYS
 ) -> int:
-    """Write the history of the days that end now; return the number of workloads, 0 if there is a history already.
+    """Write the history of the days that end now; return the number of workloads, 0 if it was written before.
 
     The cluster's queues and nodes must be known. All rows are written in one transaction.
     """
-    if UsageRecord.objects.filter(cluster=cluster, ended_at__lt=start_of(now, Resolution.HOUR)).exists():
+    if Decision.objects.filter(cluster_name=cluster.name, epoch=_EPOCH).exists():
         return 0
     until = start_of(_begin(cluster, now), _STEP)
     chance = random.Random(seed)  # noqa: S311 (the demo's jobs are no secret)
@@ -59,8 +62,15 @@ def make_past(
         _write_decisions(cluster, run)
         _write_uses(cluster, run, devices, now)
         _write_series(cluster, steps, _events(run, places), now)
-    roll_up_history(now)
+        _roll_up_anew(cluster, now)
     return len({use.workload.uid for use in run.uses})
+
+
+def _roll_up_anew(cluster: Cluster, now: datetime) -> None:
+    """Roll all samples up into hours. A roll-up begins at the newest hour, which may be one of live samples."""
+    for model in (WorkloadSample, QuotaSample, DeviceSample, CountSample):
+        model.objects.filter(subject__cluster=cluster, resolution=Resolution.HOUR).delete()
+    roll_up_history(now)
 
 
 def _looks(end: int, days: int) -> dict[int, range]:
@@ -73,7 +83,7 @@ def _looks(end: int, days: int) -> dict[int, range]:
 
 def _begin(cluster: Cluster, now: datetime) -> datetime:
     """Return when the demo itself began to be sampled."""
-    samples = WorkloadSample.objects.filter(subject__cluster=cluster)
+    samples = WorkloadSample.objects.filter(subject__cluster=cluster).exclude(resolution=Resolution.HOUR)
     return samples.aggregate(first=models.Min("at"))["first"] or now
 
 
@@ -82,8 +92,7 @@ def _priorities(cluster: Cluster) -> Mapping[str, int]:
 
 
 def _write_decisions(cluster: Cluster, run: PastRun) -> None:
-    """Write the log. Epoch 0 is before every leader."""
-    batch = Batch(cluster.pk, cluster.name, 0, cluster.configuration_generation, decisions=run.decisions)
+    batch = Batch(cluster.pk, cluster.name, _EPOCH, cluster.configuration_generation, decisions=run.decisions)
     with connection.cursor() as cursor:
         write_log(cursor, batch)
 

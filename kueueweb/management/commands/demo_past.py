@@ -40,7 +40,8 @@ class Command(BaseCommand):
         os.nice(_NICENESS)  # the demo itself comes first
         began = time.monotonic()
         count = make_past(cluster, options["fleet"], options["time_scale"], options["seed"], timezone.now())
-        self.stdout.write(f"{count} workloads of the past, in {time.monotonic() - began:.1f} s")
+        took = f"{count} workloads of the past, in {time.monotonic() - began:.1f} s"
+        self.stdout.write(took if count else "The past was written before.")
 
     def _wait_for_nodes(self, cluster: Cluster, wanted: int) -> None:
         deadline = time.monotonic() + _NODES_SECONDS

@@ -16,7 +16,7 @@ from accounts.models import Cluster
 from foundation.time_series import Resolution, start_of
 from gpus.services import observed_node, sync_node
 from history.models import Count as Counted
-from history.models import CountSample, DeviceSample, QuotaSample, Scope, UsageRecord, WorkloadSample
+from history.models import CountSample, DeviceSample, QuotaSample, Scope, Subject, UsageRecord, WorkloadSample
 from history.services.series_reading import Reader, Selection, window
 from kueueweb.demo.past import make_past
 from kueueweb.demo.past_jobs import LIVE_SECONDS, past_jobs
@@ -42,8 +42,14 @@ def cluster(settings: Settings) -> Cluster:
     return cluster
 
 
-def test_it_is_written_once_and_its_rows_fit_each_other(cluster: Cluster) -> None:
+def test_it_is_written_once_beside_live_samples_and_its_rows_fit_each_other(cluster: Cluster) -> None:
+    begin = start_of(NOW, Resolution.HOUR)
+    sampled = Subject.objects.create(cluster=cluster, scope=Scope.CLUSTER)
+    counts = {"pending": 0, "pending_peak": 0, "held": 0, "reserving": 0, "admitted": 0}
+    WorkloadSample.objects.create(subject=sampled, at=NOW, **counts)
+    WorkloadSample.objects.create(subject=sampled, at=begin, resolution=Resolution.HOUR, **counts)
     assert make_past(cluster, SEVERAL, 10.0, seed=1, now=NOW, days=1) > 100
+    assert WorkloadSample.objects.filter(subject=sampled, resolution=Resolution.HOUR).count() >= 23
     _check_records(cluster)
     _check_counts(cluster)
     _check_devices()
