@@ -1,7 +1,7 @@
 """Jobs that are submitted again over REST: runs the controller's pass over the new manifest and the job's workloads.
 
-The pass gets the changed job, and its workloads from the rows. `queues`, which stores its changes, refuses those that
-would stop a job that runs.
+The pass gets the changed job, and its workloads from the rows. `queues` stores the changes of the pass, and refuses a
+change that would stop a running job.
 """
 
 from __future__ import annotations

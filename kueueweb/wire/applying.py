@@ -63,8 +63,8 @@ class Apply:
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
 
     def wanted(self, there: JsonObject) -> JsonObject:
-        """Return the object with the applied fields, and without those that only this manager applied before and omits
-        now.
+        """Return the object with the applied fields, and without each field that this manager alone applied before and
+        now omits.
         """
         kept = self.own
         for manager, row in self.rows.items():
@@ -96,7 +96,7 @@ class Apply:
         return found
 
     def left_to(self, row: ManagedFields, paths: list[Path]) -> dict[str, Any]:
-        """Return the fields that another manager has applied, without those that have a new manager."""
+        """Return the fields that another manager has applied, without the fields that have a new manager."""
         return dict(without(self._in_version(row, row.applied), as_fields(paths)))
 
     def seen(self, after: JsonObject) -> dict[str, Any]:

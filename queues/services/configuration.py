@@ -182,7 +182,7 @@ def delete_objects(
     return waiting
 
 
-_IN_CLUSTER: Final = "the cluster has this namespace, and its labels and annotations are those that count"
+_IN_CLUSTER: Final = "the cluster has this namespace, and its labels and annotations there apply"
 
 
 def _unless_in_cluster(

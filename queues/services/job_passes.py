@@ -82,7 +82,7 @@ def match_workloads(
     there: Sequence[Workload],
     now: datetime,
 ) -> Matched:
-    """Match the locked workloads of a job with those that it needs now."""
+    """Match the locked workloads of a job with the workloads that it needs now."""
     if not stored.managed:
         return Matched(surplus=list(there))
     if not (there or wanted):

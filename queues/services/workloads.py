@@ -426,7 +426,7 @@ def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tup
 def _finish_ending(
     cluster: Cluster, rows: Iterable[tuple[str, str, Any]], guard: LiteralString, now: datetime
 ) -> list[tuple[str, str]]:
-    """Finish the workloads as their jobs ended: those that ended alike in one statement."""
+    """Finish the workloads as their jobs ended, with one statement for each reason, message and actor."""
     alike: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     for namespace, name, ending in rows:
         alike[ending["reason"], ending["message"], ending["actor"]].append((namespace, name))

@@ -69,8 +69,8 @@ class RowIndex:
     no undo here."""
 
     def __init__(self, cluster_id: int, world: World, aside: Collection[str] = ()) -> None:
-        """`aside` are the keys of workloads that are left out: the waiting ones are not in the World, and those that
-        hold quota take no steps.
+        """`aside` are the keys of workloads that are left out: waiting workloads are not in the World, and workloads
+        with quota take no steps.
         """
         self._cluster_id = cluster_id
         self._world = world

@@ -1,8 +1,8 @@
 """Saves the decisions of a batch of cycles in one transaction.
 
 The transaction first locks the lease row of our epoch (an older leader finds none). Then it compares the
-configuration's generation and the generation of each touched workload with those that the decisions were based on. If
-any changed, nothing is written and `BatchRefused` names the changes; the caller undoes the World, reads that and
+generations of the configuration and of each touched workload with the generations at the time of the decisions. If any
+changed, nothing is written and `BatchRefused` names the changes; the caller undoes the World, reads that and
 decides again.
 """
 
