@@ -116,13 +116,16 @@ class Admission:
             return refused_fields(request, [invalid("spec", "", f"{detail}. Compare it with the CRD of {kind.plural}")])
 
     def _default(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
-        """Kueue's mutating webhook: queue, priority class, suspension, gates."""
-        if request.operation != CREATE and not (request.operation == UPDATE and kind.defaults_updates):
+        """Kueue's mutating webhook: queue, priority class, suspension, gates. And the note of the submitter."""
+        if request.operation not in {CREATE, UPDATE}:
             return ALLOWED
         job = copy.deepcopy(request.object)
-        kind.default(job, context)
-        if request.operation == CREATE:
+        if request.operation == CREATE or kind.defaults_updates:
+            kind.default(job, context)
+        if _is_entered(request, job, context):
             self._note_submitter(request, job, context)
+        else:
+            _keep_submitter(request.old, job)
         return Verdict(json_patch(request.object, job))
 
     def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
@@ -144,7 +147,9 @@ class Admission:
             errors = kind.check_update(copy.deepcopy(request.old), job, context)
         else:
             return ALLOWED
-        errors = errors or _forged_submitter(request, context) or self._surroundings.policy_errors(request, context)
+        errors = (
+            errors or _forged_submitter(request, kind, context) or self._surroundings.policy_errors(request, context)
+        )
         warnings = kind.warnings(request.object, context)
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
 
@@ -196,16 +201,37 @@ VALIDATE_STARTS: Final = "/validate/starts"
 PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
 
 
-def _forged_submitter(request: AdmissionRequest, context: JobContext) -> FieldErrors:
-    """The errors of a note that names another user than the submitter, or that was changed since."""
+def _is_entered(request: AdmissionRequest, job: JsonObject, context: JobContext) -> bool:
+    """Whether the object is new, or an object that was in no queue is put into one by this request."""
+    return not request.old or (is_queued(job, context) and not is_queued(request.old, context))
+
+
+def _keep_submitter(old: JsonObject, job: JsonObject) -> None:
+    """Put back the submitter's note if an update leaves it out, as one that replaces the whole object does."""
+    before, now = annotations_of(old), annotations_of(job)
+    left_out = {key: before[key] for key in NOTES if key in before and key not in now}
+    if left_out:
+        mapping_at(job, "metadata", "annotations").update(left_out)
+
+
+def _forged_submitter(request: AdmissionRequest, kind: JobKind, context: JobContext) -> FieldErrors:
+    """The errors of a note that names another user than the submitter, or that was changed since.
+
+    A note that an edit leaves out has been put back already, but for a pod's, whose edits are not mutated.
+    """
     now, before = annotations_of(request.object), annotations_of(request.old)
-    rule = "is written only by the admission webhook. Remove it"
-    if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
+    if not is_queued(request.object, context):
+        return []
+    if kind.stopping is Stopping.DELETE and (removed := [key for key in NOTES if key in before and key not in now]):
+        rule = "is written only by the admission webhook. Keep it"
+        return [forbidden(f"metadata.annotations[{key}]", rule) for key in removed]
+    if now.get(SUBMITTED_BY) is None:
         return []
     if request.old and is_queued(request.old, context):
         changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
     else:
         changed = [] if now[SUBMITTED_BY] == request.username else [SUBMITTED_BY]
+    rule = "is written only by the admission webhook. Remove it"
     return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
 

@@ -101,7 +101,9 @@ def conversion(target: Target) -> JsonObject:
 
 
 def _defaulted(kind: JobKind) -> Sequence[str]:
-    return (CREATE, UPDATE) if kind.defaults_updates else (CREATE,)
+    """Updates too, in which a job may be put into a queue. A pod is put into one only when it is created, and pods are
+    updated often."""
+    return (CREATE,) if kind.stopping is Stopping.DELETE else (CREATE, UPDATE)
 
 
 def _placed(kind: JobKind) -> Sequence[str]:

@@ -91,7 +91,8 @@ class ClusterSurroundings:
         return Standing.ADMITTED if admitted else Standing.WAITING
 
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> dict[str, str]:
-        return submitter_notes(self._cluster.name, job, person_of(request), self._now())
+        uid = uid_of(request.old)  # an update may leave it out of the new object
+        return submitter_notes(self._cluster.name, job, person_of(request), self._now(), uid=uid)
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return policy_errors(self._cluster, request, context)

@@ -62,10 +62,11 @@ class JobServer:
         self._start_controller_manager("--controllers", "job-controller,garbage-collector-controller")
 
     def _start_controller_manager(self, *arguments: str) -> None:
+        """Each controller has its own account, as in a cluster: webhooks are told which one."""
         keys = ("--service-account-private-key-file", "service-account.key")
         self._start(
             "kube-controller-manager", "--kubeconfig", "kubeconfig", "--leader-elect=false",
-            "--secure-port", str(free_port()), *keys, *arguments,
+            "--secure-port", str(free_port()), "--use-service-account-credentials", *keys, *arguments,
         )  # fmt: skip
 
     def kill_api_server(self) -> None:

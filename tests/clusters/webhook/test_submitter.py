@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from clusters.client import JsonObject
@@ -47,7 +49,18 @@ def test_what_a_tenant_writes_there_is_written_over(guarded: GuardedSystem) -> N
     assert (changed.code, changed.body["details"]["causes"][0]["field"]) == (403, f"metadata.annotations[{NOTE}]")
 
 
-def test_a_note_that_no_webhook_saw_names_nobody_when_the_job_is_queued(guarded: GuardedSystem) -> None:
+def test_a_job_is_of_the_user_who_queues_it_later(guarded: GuardedSystem) -> None:
+    """Such a user is not spared the limits by user."""
+    unqueued = gpu_job(suspend=True)
+    queue = unqueued["metadata"]["labels"].pop(QUEUE)
+    guarded.kubectl.create(unqueued)
+    assert notes_of(guarded) == {}
+    guarded.advance(600)
+    assert guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {QUEUE: queue}}}).code == 200
+    assert submitters(guarded) == {"train": USER}
+
+
+def test_a_note_that_no_webhook_saw_is_written_over_when_the_job_is_queued(guarded: GuardedSystem) -> None:
     """Made while the webhook was down, where nothing is refused without a queue's name; queued when it is back."""
     guarded.kubectl.create(gpu_job("theirs"))
     copied = {**notes_of(guarded, "theirs"), NOTE: "alice"}
@@ -56,11 +69,52 @@ def test_a_note_that_no_webhook_saw_names_nobody_when_the_job_is_queued(guarded:
     queue = forged["metadata"]["labels"].pop(QUEUE)
     assert guarded.kubectl.create(forged).code == 201
     guarded.bring_up()
-    named = guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {QUEUE: queue}}})
-    assert named.code == 403
-    clean = {"labels": {QUEUE: queue}, "annotations": {NOTE: None, SIGNATURE: None}}
-    assert guarded.kubectl.patch("Job", "train", {"metadata": clean}).code == 200
-    assert submitters(guarded) == {"theirs": USER, "train": ""}
+    assert guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {QUEUE: queue}}}).code == 200
+    assert submitters(guarded) == {"theirs": USER, "train": USER}
+
+
+def test_a_note_that_an_edit_leaves_out_is_put_back(guarded: GuardedSystem) -> None:
+    guarded.kubectl.create(gpu_job())
+    notes = notes_of(guarded)
+    for gone in ({NOTE: None}, {SIGNATURE: None}, {NOTE: None, SIGNATURE: None}):
+        assert guarded.kubectl.patch("Job", "train", {"metadata": {"annotations": gone}}).code == 200
+        assert notes_of(guarded) == notes
+    jobs = JOB_KINDS["Job"].resource
+    replaced = guarded.kubectl.get(jobs, "train")
+    del replaced["metadata"]["annotations"], replaced["metadata"]["uid"]
+    assert guarded.kubectl.call("PUT", jobs.path("team", "train"), replaced).code == 200
+    assert submitters(guarded) == {"train": USER}
+
+
+def test_a_job_of_before_the_webhook_stays_without_a_user(guarded: GuardedSystem) -> None:
+    """Its editor did not submit it."""
+    guarded.client.create(JOB_KINDS["Job"].resource, gpu_job(suspend=True))
+    assert guarded.kubectl.patch("Job", "train", {"metadata": {"labels": {"example.com/edited": "true"}}}).code == 200
+    assert notes_of(guarded) == {}
+    assert submitters(guarded) == {"train": ""}
+
+
+def test_a_pod_keeps_its_note(guarded: GuardedSystem) -> None:
+    guarded.kubectl.create(gpu_pod("alone"))
+    changed = guarded.kubectl.patch("Pod", "alone", {"metadata": {"annotations": {NOTE: None}}})
+    assert (changed.code, changed.body["details"]["causes"][0]["field"]) == (403, f"metadata.annotations[{NOTE}]")
+    assert submitters(guarded) == {"alone": USER}
+
+
+def test_a_note_by_uid_on_another_job_says_nothing(guarded: GuardedSystem) -> None:
+    unqueued = gpu_job("first", suspend=True)
+    queue = unqueued["metadata"]["labels"].pop(QUEUE)
+    guarded.kubectl.create(unqueued)
+    guarded.kubectl.patch("Job", "first", {"metadata": {"labels": {QUEUE: queue}}})
+    made = annotated(gpu_job("second"), **notes_of(guarded, "first"))
+    guarded.client.create(JOB_KINDS["Job"].resource, made)
+    assert submitters(guarded) == {"first": USER, "second": ""}
+
+
+def test_a_note_of_before_the_key_changed_counts(guarded: GuardedSystem, settings: Any) -> None:
+    guarded.kubectl.create(gpu_job())
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another", [settings.SECRET_KEY]
+    assert submitters(guarded) == {"train": USER}
 
 
 @pytest.mark.parametrize("change", ["name", "user", "late"])
