@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from accounts.models import Cluster, Namespace
 from clusters.client import NAMESPACES, ClusterClient, ClusterError
 
@@ -22,7 +24,16 @@ def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
         metadata |= {"labels": row.labels, "annotations": row.annotations}
     try:
         client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    except ClusterError:
-        rows.update(in_cluster=False)  # the watcher tells if another client created it meanwhile
+    except ClusterError as error:
+        if _is_refusal(error):
+            rows.update(in_cluster=False)
         raise
     return True
+
+
+def _is_refusal(error: ClusterError) -> bool:
+    """Whether the cluster has certainly not made the object. It may have after a time-out or an error of the server,
+    and has it after a conflict: another client was first. The watcher's next list tells."""
+    return HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not (
+        error.conflict or error.status == HTTPStatus.REQUEST_TIMEOUT
+    )
