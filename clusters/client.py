@@ -1,6 +1,6 @@
-"""The client of a Kubernetes API server, real or simulated; the only file that imports `kubernetes`.
+"""The client of a Kubernetes API server, real or simulated.
 
-The package provides configuration, authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
+The package `kubernetes` provides authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
 magnitude faster than the package's typed models. Requests are paced by a token bucket. All errors are
 `ClusterError`.
 """
@@ -22,8 +22,6 @@ from typing import Any, Final, Self
 import orjson
 import urllib3
 from kubernetes import client as kubernetes_client
-from kubernetes import config as kubernetes_config
-from kubernetes.config import kube_config
 
 JsonObject = dict[str, Any]
 
@@ -532,82 +530,6 @@ class ClusterClient:
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, answer.data, _retry_after(answer.headers.get("Retry-After")))
         return answer  # type: ignore[no-any-return]  # the package is not typed
-
-
-def connect(
-    server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE, read_only: bool = False
-) -> ClusterClient:
-    """Return a client of the server at the URL; without a URL, of the pod's own cluster, or else of the kubeconfig's.
-
-    Credentials and the certificate authority of an https URL are those of the kubeconfig's context for that URL, else
-    the pod's own, else the present context's. An http URL gets no credentials: they would be readable on the way.
-    Raises ClusterUnreachable if there is no configuration at all.
-    """
-    configuration = kubernetes_client.Configuration()
-    if not server.startswith("http://"):
-        _load_credentials(configuration, server)
-    if server:
-        _point(configuration, server.rstrip("/"))
-    return ClusterClient(configuration, pace, page_size=page_size, read_only=read_only)
-
-
-def _point(configuration: Any, server: str) -> None:
-    """Set the address, also after each time that the package reads the kubeconfig again to refresh a token."""
-    refresh = configuration.refresh_api_key_hook
-
-    def refresh_and_point(refreshed: Any) -> None:
-        refresh(refreshed)
-        # Reading the kubeconfig again sets both.
-        refreshed.refresh_api_key_hook = refresh_and_point
-        refreshed.host = server
-
-    if refresh is not None:
-        configuration.refresh_api_key_hook = refresh_and_point
-    configuration.host = server
-
-
-def _load_credentials(configuration: Any, server: str) -> None:
-    context = _context_for(server) if server else None
-    try:
-        if context is None:
-            try:
-                kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the package is not typed
-            except kubernetes_config.ConfigException:
-                kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
-        else:
-            kubernetes_config.load_kube_config(context=context, client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
-    except kubernetes_config.ConfigException as error:
-        where = f"no credentials for {server} are" if server else "no API server is"
-        raise ClusterUnreachable(f"{where} configured: {error}") from error
-
-
-def _context_for(server: str) -> str | None:
-    """The kubeconfig's context whose cluster is at that URL, the present one first; None without one."""
-    try:
-        merged = kube_config.KubeConfigMerger(kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config  # type: ignore[no-untyped-call]  # ditto
-    except kubernetes_config.ConfigException:
-        return None
-    content = getattr(merged, "value", None) or {}
-    named = {entry.value["name"]: entry.value.get("cluster") or {} for entry in content.get("clusters") or ()}
-    present = content.get("current-context")
-    contexts = sorted(
-        (entry.value for entry in content.get("contexts") or ()), key=lambda each: each["name"] != present
-    )
-    for entry in contexts:
-        cluster = named.get((entry.get("context") or {}).get("cluster")) or {}
-        if str(cluster.get("server") or "").rstrip("/") == server.rstrip("/"):
-            return str(entry["name"])
-    return None
-
-
-def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = None) -> ClusterClient:
-    """A client by the present context of a kubeconfig. Raises ClusterError with the reason BadKubeConfig."""
-    configuration = kubernetes_client.Configuration()
-    try:
-        kubernetes_config.load_kube_config_from_dict(dict(content), client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
-    except kubernetes_config.ConfigException as error:
-        raise ClusterError(0, "BadKubeConfig", str(error)) from error
-    return ClusterClient(configuration, pace)
 
 
 def _cause(error: BaseException) -> str:

@@ -9,7 +9,8 @@ from django.conf import settings
 
 from accounts.kinds.process_settings import request_rate
 from accounts.models import Cluster
-from clusters.client import ClusterClient, TokenBucket, connect
+from clusters.client import ClusterClient, TokenBucket
+from clusters.client_credentials import connect
 
 _lock: Final = threading.Lock()
 _clients: Final[dict[tuple[str, bool, float, float], ClusterClient]] = {}

@@ -22,7 +22,8 @@ import orjson
 from django.db import transaction
 
 from accounts.models import Cluster
-from clusters.client import SECRETS, ClusterClient, ClusterError, JsonObject, connect_kubeconfig
+from clusters.client import SECRETS, ClusterClient, ClusterError, JsonObject
+from clusters.client_credentials import connect_kubeconfig
 from clusters.connection import client_for
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.multikueue.decisions import Answer, Verdict, decide

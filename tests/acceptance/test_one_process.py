@@ -9,7 +9,7 @@ import orjson
 import pytest
 from django.db import connection
 
-from clusters.client import connect
+from clusters.client_credentials import connect
 from clusters.jobs.registry import JOB_KINDS
 from gpus.models import Node
 from queues.models import Workload

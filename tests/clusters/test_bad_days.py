@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from accounts.models import Cluster, ClusterMode
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject, Listing, TokenBucket, connect
+from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject, Listing, TokenBucket
+from clusters.client_credentials import connect
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import LeaseWatch

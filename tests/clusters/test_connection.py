@@ -28,6 +28,7 @@ WRITES: dict[Callable[[Cluster], ClusterClient], frozenset[ClusterMode]] = {
     logs_client_for: frozenset(),
 }
 """In which modes each function's client writes."""
+_MAKERS = ("clusters.connection", "clusters.client_credentials")
 USERS = {
     "client_for": {
         "clusters/management/commands/audit_state.py", "clusters/management/commands/handover.py",
@@ -74,7 +75,7 @@ def test_a_module_makes_its_clients_by_the_function_that_is_named_here() -> None
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
             for node in ast.walk(syntax_tree(path)):
-                if isinstance(node, ast.ImportFrom) and node.module in ("clusters.connection", "clusters.client"):
+                if isinstance(node, ast.ImportFrom) and node.module in _MAKERS:
                     for name in {each.name for each in node.names} & USERS.keys():
                         found[name].add(str(path.relative_to(ROOT)))
     assert found == USERS

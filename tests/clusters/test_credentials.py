@@ -15,7 +15,8 @@ import pytest
 import yaml
 from kubernetes.config import kube_config
 
-from clusters.client import NODES, ClusterUnreachable, connect
+from clusters.client import NODES, ClusterUnreachable
+from clusters.client_credentials import connect
 from clusters.webhook.certificates import renewed
 
 HOST = "127.0.0.1"

@@ -12,7 +12,8 @@ from django.core.management import call_command
 
 from accounts.models import Cluster, ClusterMode, Namespace
 from clusters.audit.auditor import audited_clusters
-from clusters.client import LEASES, NAMESPACES, PODS, ClusterError, connect
+from clusters.client import LEASES, NAMESPACES, PODS, ClusterError
+from clusters.client_credentials import connect
 from clusters.connection import client_for
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import KUEUES_LEASE, KUEUES_NAMESPACE, holder_of

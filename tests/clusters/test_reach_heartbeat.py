@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from django.db import InterfaceError, connection
 
-from clusters.client import connect
+from clusters.client_credentials import connect
 from clusters.reach_heartbeat import ReachHeartbeat, reach_servers
 from clusters.sync.watcher import Watcher
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, is_alive, role_health

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from clusters.client import ClusterClient, Listing, TokenBucket, WatchEvent, connect
+from clusters.client import ClusterClient, Listing, TokenBucket, WatchEvent
+from clusters.client_credentials import connect
 from clusters.reflector import Reflector
 from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import ServerThread, job, make_simulated, post

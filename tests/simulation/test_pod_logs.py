@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from clusters.client import PODS, ClusterClient, ClusterError, TokenBucket, connect
+from clusters.client import PODS, ClusterClient, ClusterError, TokenBucket
+from clusters.client_credentials import connect
 from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import ServerThread, job, make_simulated, pod, post
 

@@ -25,8 +25,8 @@ from clusters.client import (
     Listing,
     TokenBucket,
     WatchEvent,
-    connect,
 )
+from clusters.client_credentials import connect
 from clusters.manifests import apply_manifests
 from clusters.push.namespaces import make_namespace
 from clusters.sync.configuration import ConfigurationSync

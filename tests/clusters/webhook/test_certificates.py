@@ -13,7 +13,8 @@ import urllib3
 from cryptography import x509
 from django.db import OperationalError
 
-from clusters.client import TokenBucket, connect
+from clusters.client import TokenBucket
+from clusters.client_credentials import connect
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.webhook.certificate_store import CertificateStore
 from clusters.webhook.certificates import Certificates, renewed
