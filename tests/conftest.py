@@ -7,8 +7,10 @@ from django.conf import settings as django_settings
 from django.db import connection
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.quick_flush import delete_rows
+from tests.quick_static_files import add_files_once
 from tests.services_plugin import services
 
 # `pytest --hypothesis-profile=long` tries each property on 2,000 examples. With CI set, Hypothesis takes its own
@@ -23,6 +25,14 @@ if settings.get_current_profile_name() == "default":
 def quick_passwords() -> None:
     """Most tests make users, and none of them is about how long a password takes to guess."""
     django_settings.PASSWORD_HASHERS = ["tests.quick_passwords.QuickHasher"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_static_files() -> Iterator[None]:
+    """Each test's client starts the middleware anew; the static files stay the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_files_once)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
