@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.quick_flush import delete_rows
+from tests.quick_servers import look_often
 from tests.quick_static_files import add_files_once
 from tests.services_plugin import services
 
@@ -32,6 +33,14 @@ def quick_static_files() -> Iterator[None]:
     """Each test's client starts the middleware anew; the static files stay the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_files_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_servers() -> Iterator[None]:
+    """A test does not wait for its servers to look whether they should end."""
+    with pytest.MonkeyPatch.context() as patch:
+        look_often(patch)
         yield
 
 
