@@ -28,16 +28,34 @@ def postgres_tool(name: str, *arguments: str) -> None:
 
 
 @contextmanager
-def new_database(purpose: str) -> Iterator[str]:
-    """An empty database, which everybody uses until the block ends; it bears the name of the test's and a purpose."""
+def new_database(purpose: str, like: str = "") -> Iterator[str]:
+    """A database, which everybody uses until the block ends; it bears the name of the test's and a purpose.
+
+    It is empty, or a copy of another database, which nobody uses meanwhile.
+    """
+    with kept_database(purpose, like) as name, database_in_use(name):
+        yield name
+
+
+@contextmanager
+def kept_database(purpose: str, like: str = "") -> Iterator[str]:
+    """The same, which nobody uses yet."""
+    name = f"{connection.settings_dict['NAME']}_{purpose}"
+    postgres_tool("createdb", *(["--template", like] if like else []), name)
+    try:
+        yield name
+    finally:
+        postgres_tool("dropdb", "--force", name)
+
+
+@contextmanager
+def database_in_use(name: str) -> Iterator[None]:
+    """Everybody uses this database until the block ends."""
     before = connection.settings_dict["NAME"]
-    name = f"{before}_{purpose}"
-    postgres_tool("createdb", name)
     try:
         connection.close()
         connection.settings_dict["NAME"] = name
-        yield name
+        yield
     finally:
         connection.close()
         connection.settings_dict["NAME"] = before
-        postgres_tool("dropdb", "--force", name)

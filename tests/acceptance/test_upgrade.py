@@ -15,11 +15,12 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.test import override_settings
+from pytest_django import DjangoDbBlocker
 
 from accounts.models import Cluster, ClusterMode
 from foundation.migrated import missing_migrations
 from queues.models import ClusterQueue, PodSet, Workload
-from tests.databases import new_database
+from tests.databases import database_in_use, kept_database, new_database
 from tests.factories import START as NOW
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,20 +36,21 @@ BEFORE_MODES = {
 """The last migration of each app in the version in which `simulated` was a mode."""
 
 
-@contextmanager
-def earlier_release() -> Iterator[None]:
-    """An empty database with that version's tables."""
-    with new_database("upgraded"):
-        for app in ("contenttypes", "auth", "sessions"):
-            call_command("migrate", app, verbosity=0)
-        for app, migration in BEFORE_MODES.items():
-            call_command("migrate", app, migration, verbosity=0)
-        yield
+@pytest.fixture(scope="module")
+def earlier_tables(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The name of a database with that version's tables and no rows: tests use copies of it."""
+    with kept_database("earlier") as name:
+        with django_db_blocker.unblock(), database_in_use(name):
+            for app in ("contenttypes", "auth", "sessions"):
+                call_command("migrate", app, verbosity=0)
+            for app, migration in BEFORE_MODES.items():
+                call_command("migrate", app, migration, verbosity=0)
+        yield name
 
 
-def test_simulated_clusters_stay_simulated() -> None:
+def test_simulated_clusters_stay_simulated(earlier_tables: str) -> None:
     """A demo goes on with its data, and a real cluster does not become a demo's."""
-    with earlier_release():
+    with new_database("upgraded", like=earlier_tables):
         with connection.cursor() as cursor:
             for name, mode in (("default", "simulated"), ("east", "schedule"), ("west", "observe")):
                 cursor.execute(
@@ -122,9 +124,9 @@ def serving(models: Any, cluster_id: int) -> Iterator[Served]:
         thread.join()
 
 
-def test_processes_of_the_earlier_release_go_on_while_tables_change() -> None:
+def test_processes_of_the_earlier_release_go_on_while_tables_change(earlier_tables: str) -> None:
     """A large table is migrated under load: no request fails, none waits for long, and nothing is lost."""
-    with earlier_release():
+    with new_database("upgraded", like=earlier_tables):
         executor = MigrationExecutor(connection)
         models = executor.loader.project_state(list(BEFORE_MODES.items())).apps
         with connection.cursor() as cursor:
@@ -152,9 +154,9 @@ def test_processes_of_the_earlier_release_go_on_while_tables_change() -> None:
         assert {row.traceparent for row in Workload.objects.filter(name__in=served.submitted)} == {""}
 
 
-def test_a_migration_that_waits_for_a_reader_lets_others_by() -> None:
+def test_a_migration_that_waits_for_a_reader_lets_others_by(earlier_tables: str) -> None:
     """A backup reads a table for minutes: a change of it must not hold up all who come after it."""
-    with earlier_release():
+    with new_database("upgraded", like=earlier_tables):
         reading, done = threading.Event(), threading.Event()
 
         def back_up() -> None:
@@ -189,9 +191,9 @@ def test_a_migration_that_waits_for_a_reader_lets_others_by() -> None:
             assert cursor.fetchone() == ("0",)
 
 
-def test_a_migration_gives_way_in_a_deadlock_and_is_tried_again() -> None:
+def test_a_migration_gives_way_in_a_deadlock_and_is_tried_again(earlier_tables: str) -> None:
     """A process of the earlier release locked two tables in another order than the migration does."""
-    with earlier_release():
+    with new_database("upgraded", like=earlier_tables):
         call_command("migrate", "queues", "0012_served_objects", verbosity=0)
         began = threading.Event()
 
