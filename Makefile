@@ -36,8 +36,8 @@ test-quick: $(VENV)/.dev ## the tests beside what differs from main, and the hou
 
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## properties with time to spare: 2,000 examples each, two leaders, hostile requests (about an hour)
-	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/scheduling tests/queues tests/gpus tests/clusters --hypothesis-profile=long $(ARGS)
-	$(BIN)/python -m pytest -n $(JOBS) tests/acceptance/test_new_leader.py --hypothesis-profile=long $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests --ignore tests/kueueweb/test_fuzz.py --hypothesis-profile=long $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) tests/acceptance/test_new_leader.py tests/acceptance/test_crash.py --hypothesis-profile=long $(ARGS)
 	$(BIN)/python -m pytest tests/kueueweb/test_fuzz.py --hypothesis-profile=long $(ARGS)
 
 .PHONY: fuzz-api

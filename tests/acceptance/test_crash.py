@@ -10,6 +10,7 @@ from typing import Final, LiteralString
 import psycopg
 import pytest
 from django.db import connection
+from hypothesis import settings
 
 from accounts.models import Cluster
 from queues.models import PodSet, Workload
@@ -22,7 +23,8 @@ from tests.services_plugin import short_temporary_folder
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUOTA = 30
-ROUNDS = 20
+ROUNDS = 20 if settings().max_examples >= 2_000 else 6
+"""Six are all moments with and without the death of Valkey, once each; `make fuzz` has more."""
 
 
 @pytest.fixture
