@@ -14,12 +14,13 @@ from tests.quick_servers import look_often
 from tests.quick_static_files import add_files_once
 from tests.services_plugin import services
 
-# `pytest --hypothesis-profile=long` tries each property on 2,000 examples. With CI set, Hypothesis takes its own
-# profile: 100 examples, the same each time.
-settings.register_profile("normal", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `pytest --hypothesis-profile=long`, as in `make fuzz`, tries each property on 2,000 examples. With CI set, Hypothesis
+# takes its own profile: here as many examples as at home, but the same each time.
+settings.register_profile("normal", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("normal"), max_examples=2_000)
-if settings.get_current_profile_name() == "default":
-    settings.load_profile("normal")
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=40)
+if settings.get_current_profile_name() in ("default", "ci"):
+    settings.load_profile("ci" if settings.get_current_profile_name() == "ci" else "normal")
 
 
 @pytest.fixture(scope="session", autouse=True)
