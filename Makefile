@@ -129,6 +129,10 @@ screenshots: $(VENV)/.demo ## take the README's pictures of the demo that runs o
 pictures: frontend ## pictures of every page in frontend/pictures/: light, dark, narrow, wide, Chinese, empty, failing (needs Chromium)
 	@$(FRONTEND) node dev/pictures.ts
 
+.PHONY: docs
+docs: $(VENV)/.dev ## the documentation as static pages with a search, in .run/site/index.html
+	@$(BIN)/python scripts/site.py .run/site
+
 .PHONY: lock
 lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and lock them with their hashes
 	@scripts/lock
