@@ -77,6 +77,11 @@ test-kueue-suite: $(VENV)/.dev ## Kueue's own end-to-end specs in its place (KUE
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes $(if $(findstring extended,$(ARGS)),--operators)
 	$(BIN)/python -m tests.kueue_suite $(KUEUE) $(if $(CONTROL),--control) $(ARGS)
 
+.PHONY: test-shadow
+test-shadow: $(VENV)/.dev ## mode shadow beside a busy real Kueue for ten minutes (KUEUE=DIR, a checkout of Kueue; root, Go)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python -m tests.beside_kueue $(KUEUE) $(ARGS)
+
 .PHONY: test-containers
 test-containers: $(VENV)/.dev ## build the image and run the compose file's services as containers (root, podman or Docker; ten minutes)
 	$(BIN)/python scripts/containers.py .run/containers

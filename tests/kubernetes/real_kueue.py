@@ -61,6 +61,13 @@ def definitions_and_roles(source: Path) -> Iterator[JsonObject]:
         yield document
 
 
+def default_configuration(source: Path) -> JsonObject:
+    """How a release configures it."""
+    file = source / "config" / "components" / "manager" / "controller_manager_config.yaml"
+    found: JsonObject = yaml.safe_load(file.read_text())
+    return found
+
+
 def install(plane: ControlPlane, documents: Iterable[JsonObject]) -> None:
     """Apply them, the definitions before what is of their kinds."""
     found = list(documents)
@@ -148,8 +155,7 @@ class RealKueue:
             return False
 
     def _default(self) -> JsonObject:
-        file = self._source / "config" / "components" / "manager" / "controller_manager_config.yaml"
-        return {**yaml.safe_load(file.read_text()), "integrations": {"frameworks": list(_FRAMEWORKS)}}
+        return {**default_configuration(self._source), "integrations": {"frameworks": list(_FRAMEWORKS)}}
 
     def _local(self, configuration: Mapping[str, Any]) -> JsonObject:
         """The Configuration for a program that runs beside the cluster."""

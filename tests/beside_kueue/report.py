@@ -1,0 +1,51 @@
+"""The comparison of two schedulers, as a person reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+_ENOUGH: Final = 0.99
+
+
+def agreement(counts: Mapping[str, int]) -> float:
+    """Agreed of all compared decisions, from 0 to 1; 0 if none was compared: then nothing is shown."""
+    compared = counts["agreed"] + counts["differed"]
+    return counts["agreed"] / compared if compared else 0.0
+
+
+def is_enough(counts: Mapping[str, int]) -> bool:
+    """Whether 99 in 100 decisions agree."""
+    return agreement(counts) >= _ENOUGH
+
+
+def table(counts: Mapping[str, int], differences: Iterable[Mapping[str, Any]]) -> str:
+    """The counts, how many differences have each verdict, and a Markdown row for each."""
+    rows = list(differences)
+    compared = counts["agreed"] + counts["differed"]
+    verdicts = Counter(row["verdict"] for row in rows)
+    lines = [
+        f"{counts['agreed']} of {compared} decisions agree ({agreement(counts):.2%})",
+        f"quota given: {counts['their_reservations']} by Kueue, {counts['our_reservations']} by kueueweb",
+        f"preemptions: {counts['their_preemptions']} by Kueue, {counts['our_preemptions']} by kueueweb",
+        f"comparisons that were cut short: {counts['unfinished']}",
+        *(f"{verdict}: {number}" for verdict, number in sorted(verdicts.items())),
+    ]
+    if rows:
+        lines += ["", "| at | workload | verdict | Kueue | kueueweb |", "|---|---|---|---|---|", *map(_line, rows)]
+    return "\n".join((*lines, ""))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    name = f"{row['namespace']}/{row['workload_name']}"
+    return f"| {row['at']} | {name} | {row['verdict']} | {_choice(row['theirs'])} | {_choice(row['ours'])} |"
+
+
+def _choice(choice: Mapping[str, Any]) -> str:
+    pod_sets = ", ".join(
+        f"{pod_set['count']} {pod_set['name']} in {'/'.join(sorted(set(pod_set['flavors'].values())))}"
+        for pod_set in choice["flavors"]
+    )
+    words = (choice["act"], pod_sets, choice["reason"], choice["message"])
+    return ": ".join(word for word in words if word).replace("|", "/")
