@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from prometheus_client.parser import text_string_to_metric_families
+
 _ENOUGH: Final = 0.99
+_DURATIONS: Final = "kueue_admission_attempt_duration_seconds_"
 
 
 def agreement(counts: Mapping[str, int]) -> float:
@@ -18,6 +21,22 @@ def agreement(counts: Mapping[str, int]) -> float:
 def is_enough(counts: Mapping[str, int]) -> bool:
     """Whether 99 in 100 decisions agree."""
     return agreement(counts) >= _ENOUGH
+
+
+def pace(metrics: str) -> str:
+    """How long Kueue took for an attempt, by its own metrics: on a slow machine, it has not evaluated all workloads
+    between two events, and differences follow from that.
+    """
+    found: defaultdict[str, float] = defaultdict(float)
+    for family in text_string_to_metric_families(metrics):
+        for sample in family.samples:
+            if sample.name.startswith(_DURATIONS):
+                found[f"{sample.labels['result']} {sample.name.removeprefix(_DURATIONS)}"] += sample.value
+    return "; ".join(
+        f"{found[f'{result} count']:.0f} attempts of Kueue {words}, {found[f'{result} sum'] / count:.3f} s each"
+        for result, words in (("success", "gave quota"), ("inadmissible", "gave none"))
+        if (count := found[f"{result} count"])
+    )
 
 
 def table(counts: Mapping[str, int], differences: Iterable[Mapping[str, Any]]) -> str:

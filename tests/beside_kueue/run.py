@@ -25,7 +25,7 @@ from clusters.leases import KUEUES_NAMESPACE
 from kueueweb.embedded.postgres import Postgres
 from tests.acceptance.processes import ROOT, Processes
 from tests.beside_kueue import load
-from tests.beside_kueue.report import is_enough, table
+from tests.beside_kueue.report import is_enough, pace, table
 from tests.beside_kueue.shadow import ShadowSystem
 from tests.cluster_kinds import JOBS
 from tests.kubernetes.control_plane import ControlPlane
@@ -66,7 +66,9 @@ def main(arguments: Sequence[str]) -> int:
             kueue.start(configuration)
             try:
                 _furnish(plane)
-                return _compare(plane, folder / "ours", configuration, options)
+                found = _compare(plane, folder / "ours", configuration, options)
+                sys.stdout.write(f"{pace(kueue.metrics().decode())}\n")
+                return found
             finally:
                 kueue.stop()
 

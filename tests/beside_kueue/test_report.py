@@ -1,6 +1,6 @@
 """How the comparison of two schedulers is printed and judged."""
 
-from tests.beside_kueue.report import is_enough, table
+from tests.beside_kueue.report import is_enough, pace, table
 
 _WAIT = {"act": "Wait", "flavors": [], "reason": "NoQuota", "message": "no | room"}
 _RESERVE = {
@@ -30,3 +30,13 @@ def test_99_in_100_are_enough_and_none_is_not() -> None:
     assert is_enough(_COUNTS)
     assert not is_enough({**_COUNTS, "differed": 2})
     assert not is_enough({**_COUNTS, "agreed": 0, "differed": 0})
+
+
+def test_the_time_of_kueues_attempts_is_told() -> None:
+    name = "kueue_admission_attempt_duration_seconds"
+    metrics = f"""# TYPE {name} histogram
+{name}_bucket{{result="success",le="+Inf"}} 2
+{name}_sum{{result="success"}} 3
+{name}_count{{result="success"}} 2
+"""
+    assert pace(metrics) == "2 attempts of Kueue gave quota, 1.500 s each"
