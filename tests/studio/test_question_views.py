@@ -18,6 +18,7 @@ from foundation.heartbeat import Role, touch_heartbeat
 from foundation.redis_client import redis_client
 from queues.models import ClusterQueue, LocalQueue, Workload
 from scheduling.advice.explanation import WaitState
+from studio.api import explanation_views
 from studio.models import Question, QuestionState
 from studio.services.leases import CHANNEL, forget_questions
 from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_SAVED_PER_USER
@@ -92,7 +93,10 @@ def test_without_a_studio_the_answer_says_so_and_nothing_is_stored(bob: SchemaCl
 
 
 @pytest.mark.usefixtures("studio", "workload")
-def test_an_explanation_asks_once_and_gives_the_answer_while_it_is_fresh(bob: SchemaClient) -> None:
+def test_an_explanation_asks_once_and_gives_the_answer_while_it_is_fresh(
+    bob: SchemaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explanation_views, "_WAIT_SECONDS", 0.1)  # nobody answers meanwhile
     waiting = bob.get(f"{EXPLANATION}?remedies=true").json()
     assert (waiting["question"]["state"], waiting["remedies"]) == ("Pending", None)
     assert bob.get(f"{EXPLANATION}?remedies=true").json()["question"]["id"] == waiting["question"]["id"]

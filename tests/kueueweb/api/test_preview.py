@@ -246,8 +246,9 @@ def test_without_a_studio_the_preview_says_so_and_shows_the_rest(cluster: Cluste
 
 
 def test_while_the_studio_tries_the_preview_is_pending_and_another_text_replaces_it(
-    cluster: Cluster, alice: SchemaClient
+    cluster: Cluster, alice: SchemaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("kueueweb.api.preview._WAIT_SECONDS", 0.1)  # nobody answers meanwhile
     make_queue(cluster)
     touch_heartbeat(Role.STUDIO)
 
