@@ -40,7 +40,7 @@ class HeadroomSerializer(serializers.Serializer[Any]):
 
     cluster_queue = serializers.CharField()
     active = serializers.BooleanField(help_text="False: the queue starts no workload, whatever is free.")
-    message = serializers.CharField(allow_blank=True, help_text="Why the queue is not active.")
+    message = serializers.CharField(allow_blank=True, help_text="Why the queue starts no workload.")
     workloads = serializers.IntegerField(
         allow_null=True, help_text="The number of workloads that the user's limits still allow. Null: not limited."
     )
@@ -66,6 +66,9 @@ class HeadroomView(ClusterView):
         with kept_world(self.cluster, time.time()) as world:
             if world.objects.cluster_queue(found.cluster_queue_name) is None:
                 return Response(answer | {"workloads": None, "resources": []})
+            if active and not world.objects.selects_namespace(found.cluster_queue_name, namespace):
+                message = f"ClusterQueue {found.cluster_queue_name} does not select namespace {namespace}"
+                answer |= {"active": False, "message": message}
             headroom = world.objects.headroom(found.cluster_queue_name, self.access.username)
         return Response(answer | {"workloads": headroom.workloads, "resources": list(_resources(headroom))})
 

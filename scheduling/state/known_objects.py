@@ -66,6 +66,10 @@ class KnownObjects:
         found = self._state.cluster_queues.get(name)
         return found.spec if found is not None else None
 
+    def selects_namespace(self, cluster_queue: str, namespace: str) -> bool:
+        """Return whether the ClusterQueue takes workloads of the namespace; raises KeyError."""
+        return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
+
     def cohorts_above(self, cluster_queue: str) -> list[str]:
         """The cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
         return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]

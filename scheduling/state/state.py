@@ -577,9 +577,7 @@ class State:
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
         """Return whether the ClusterQueue selects the workload's namespace."""
-        labels = self.namespaces.get(info.workload.namespace)
-        selector = cq.spec.namespace_selector
-        return labels is not None and selector is not None and selector.matches(labels)
+        return self.selects_namespace(cq, info.workload.namespace)
 
     def selects_namespace(self, cq: ClusterQueueState, namespace: str) -> bool:
         """Return whether the ClusterQueue selects the namespace. An unknown namespace is never selected."""

@@ -4022,7 +4022,7 @@ export interface components {
             cluster_queue: string;
             /** @description False: the queue starts no workload, whatever is free. */
             active: boolean;
-            /** @description Why the queue is not active. */
+            /** @description Why the queue starts no workload. */
             message: string;
             /** @description The number of workloads that the user's limits still allow. Null: not limited. */
             workloads: number | null;

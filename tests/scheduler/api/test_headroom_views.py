@@ -92,3 +92,12 @@ def test_a_queue_without_its_cluster_queue_has_no_headroom(limited: Cluster, bob
     )
     found = bob.get("/api/v1/local-queues/team-a/lost/headroom/").json()
     assert (found["active"], found["workloads"], found["resources"]) == (False, None, [])
+
+
+def test_a_namespace_that_the_queue_does_not_select_is_told(limited: Cluster, alice: SchemaClient) -> None:
+    selector = {"matchLabels": {"team": "none"}}
+    answer = alice.patch("/api/v1/cluster-queues/queue-team-a/", {"namespace_selector": selector})
+    assert answer.status_code == 200, answer.content
+    decide(limited)
+    found = alice.get(ADDRESS).json()
+    assert (found["active"], found["message"]) == (False, "ClusterQueue queue-team-a does not select namespace team-a")
