@@ -213,6 +213,9 @@ class Shadow:
         for unheard, ours in self._earlier(key, now):
             if _verdict(theirs, ours) is Verdict.AGREE:
                 return [*missed, Comparison(key, uid, Verdict.AGREE, theirs, ours, unheard)]
+        if not self._go_on():  # it may agree as of a moment that was not tried any more
+            self.unfinished += 1
+            return missed
         return [*missed, Comparison(key, uid, verdict, theirs, self._explained(key, choices))]
 
     @property

@@ -280,3 +280,27 @@ def test_a_question_that_is_cut_short_has_no_answer() -> None:
     shadow.hear(high.key, high, 10.0)
     assert shadow.hear(low.key, admitted(low, "q", at=11.0), 11.0) == []
     assert shadow.unfinished == 1
+
+
+def test_a_comparison_that_is_cut_short_is_no_difference() -> None:
+    """It agrees as of before the latest arrival, wherever the time ends."""
+    builder = queue_of_three().pending("low", "q", 2).pending("high", "q", 2, priority=100)
+    low, high = builder.world.workload("team/low"), builder.world.workload("team/high")
+    assert low is not None
+    assert high is not None
+    ends: set[tuple[int, int]] = set()
+    for steps in range(30):
+        left = [1_000]
+
+        def go_on(left: list[int] = left) -> bool:
+            left[0] -= 1
+            return left[0] >= 0
+
+        shadow = Shadow(queue_of_three().world, go_on)
+        shadow.hear(low.key, low, 10.0)
+        shadow.hear(high.key, high, 10.5)
+        left[0] = steps
+        found = [each.verdict for each in shadow.hear(low.key, admitted(low, "q", at=11.0), 11.0)]
+        assert found in ([], [Verdict.AGREE])
+        ends.add((len(found), shadow.unfinished))
+    assert ends == {(0, 1), (1, 0)}
