@@ -32,6 +32,7 @@ class Release(NamedTuple):
     """A program, the kinds that it runs, and the group of its configuration file; "" where it takes arguments.
 
     `certificates_field`: the field of that file by which it takes the certificates of its webhooks from a folder.
+    `names_folder`: that file names this folder; otherwise it is below the folder of temporary files.
     `webhooks_name`: the name that it looks for its webhooks by; "" where it does not look for them.
     `own_secret`: the Secret in which it stores certificates that it makes itself, and which a kubelet would mount.
     `is_alone`: no option changes a port or a folder of it, so that a machine runs one.
@@ -43,6 +44,7 @@ class Release(NamedTuple):
     configured_by: str = ""
     arguments: tuple[str, ...] = ()
     certificates_field: str = "internalCertManagement"
+    names_folder: bool = False
     webhooks_name: str = ""
     own_secret: str = ""
     healthy_at: str = "/readyz"
@@ -52,7 +54,7 @@ class Release(NamedTuple):
 
 RELEASES: Final = (
     Release("jobset", ("JobSet",), "config.jobset.x-k8s.io/v1alpha1"),
-    Release("lws", ("LeaderWorkerSet",), "config.lws.x-k8s.io/v1alpha1"),
+    Release("lws", ("LeaderWorkerSet",), "config.lws.x-k8s.io/v1alpha1", names_folder=True),
     Release(
         "mpi-operator",
         ("MPIJob",),
@@ -191,6 +193,9 @@ class ReleasedOperator:
     def _arguments(self) -> Iterator[str]:
         health = f"{_HOST}:{self._health}"
         if self._release.configured_by:
+            webhook: JsonObject = {"host": _HOST, "port": self._webhooks}
+            if self._release.names_folder:
+                webhook["certDir"] = str(self._serving)
             configuration = {
                 "apiVersion": self._release.configured_by,
                 "kind": "Configuration",
@@ -198,7 +203,7 @@ class ReleasedOperator:
                 self._release.certificates_field: {"enable": False},
                 "health": {"healthProbeBindAddress": health},
                 "metrics": {"bindAddress": f"{_HOST}:{free_port()}"},
-                "webhook": {"host": _HOST, "port": self._webhooks},
+                "webhook": webhook,
             }
             (self._folder / "configuration.yaml").write_text(yaml.safe_dump(configuration))
             yield from ("--config", "configuration.yaml", "--kubeconfig", "kubeconfig")

@@ -37,10 +37,8 @@ from tests.operators.ray_dashboard import RayDashboard
 from tests.operators.released import KINDS, RELEASES, ReleasedOperator
 
 _PATIENCE = 240.0
-_NOT_SEEN_TO_FAIL = ("MPIJob", "LeaderWorkerSet")
-"""Kinds whose failures have not been tried with their operators yet."""
-_ENDING = tuple(kind for kind in KINDS if not serves(kind) and kind not in _NOT_SEEN_TO_FAIL)
-_SERVING = tuple(kind for kind in KINDS if serves(kind) and kind not in _NOT_SEEN_TO_FAIL)
+_ENDING = tuple(kind for kind in KINDS if not serves(kind))
+_SERVING = tuple(kind for kind in KINDS if serves(kind))
 
 
 @pytest.fixture(scope="session")
