@@ -1,13 +1,27 @@
 /** The largest rows of a report as bars: a picture of its own, which can be taken along as SVG. */
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, ScrollArea } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { useRef } from "react";
 import type { Bar } from "./cells";
 
-const ROW = 24;
-const LABEL = 300;
-const WIDTH = 900;
-const VALUE = 130;
+interface Layout {
+  /** Of the picture, in its own units. */
+  width: number;
+  /** The height of a row. */
+  row: number;
+  /** Where bars begin, and how far below their label. */
+  left: number;
+  below: number;
+  /** Kept free for the values behind the bars. */
+  value: number;
+  /** The characters of a label that fit. */
+  letters: number;
+}
+
+const WIDE: Layout = { width: 900, row: 24, left: 300, below: 0, value: 130, letters: 44 };
+/** On a phone, each label stands above its bar. */
+const NARROW: Layout = { width: 360, row: 42, left: 0, below: 18, value: 110, letters: 52 };
 
 export interface BarPictureProps {
   title: string;
@@ -17,9 +31,17 @@ export interface BarPictureProps {
 
 export function BarPicture({ title, bars, format }: BarPictureProps) {
   const picture = useRef<SVGSVGElement>(null);
+  const {
+    width,
+    row,
+    left,
+    below,
+    value: kept,
+    letters,
+  } = useMediaQuery("(max-width: 560px)") ? NARROW : WIDE;
   const most = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
-  const height = 34 + bars.length * ROW;
-  const scale = (value: number) => ((WIDTH - LABEL - VALUE) * Math.max(0, value)) / most;
+  const height = 34 + bars.length * row;
+  const scale = (value: number) => ((width - left - kept) * Math.max(0, value)) / most;
   return (
     <>
       {/* Rather scrolled sideways than too small to read. */}
@@ -27,9 +49,9 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
         <svg
           ref={picture}
           xmlns="http://www.w3.org/2000/svg"
-          viewBox={`0 0 ${WIDTH} ${height}`}
+          viewBox={`0 0 ${width} ${height}`}
           width="100%"
-          style={{ minWidth: 640, maxWidth: "68.75rem", display: "block" }}
+          style={{ minWidth: width === WIDE.width ? 640 : undefined, maxWidth: "68.75rem", display: "block" }}
           role="img"
           aria-label={`${title}: ${bars.map(({ label, value }) => `${label} ${format(value)}`).join("; ")}`}
           fontFamily="Inter Variable, sans-serif"
@@ -40,13 +62,20 @@ export function BarPicture({ title, bars, format }: BarPictureProps) {
             {title}
           </text>
           {bars.map(({ label, value }, place) => (
-            <g key={label} transform={`translate(0 ${30 + place * ROW})`}>
+            <g key={label} transform={`translate(0 ${30 + place * row})`}>
               <title>{`${label}: ${format(value)}`}</title>
               <text x="0" y="13">
-                {label.length > 44 ? `${label.slice(0, 43)}…` : label}
+                {label.length > letters ? `${label.slice(0, letters - 1)}…` : label}
               </text>
-              <rect x={LABEL} y="2" width={Math.max(1, scale(value))} height="14" rx="3" fill="#4c6ef5" />
-              <text x={LABEL + 8 + scale(value)} y="13">
+              <rect
+                x={left}
+                y={below + 2}
+                width={Math.max(1, scale(value))}
+                height="14"
+                rx="3"
+                fill="#4c6ef5"
+              />
+              <text x={left + 8 + scale(value)} y={below + 13}>
                 {format(value)}
               </text>
             </g>
