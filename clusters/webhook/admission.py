@@ -72,6 +72,9 @@ class Surroundings(Protocol):
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> Mapping[str, str]:
         """Return the annotations that name the job's submitter."""
 
+    def submitter_of(self, job: JsonObject) -> str:
+        """Return the submitter whom the job's annotations name; empty if they name none with a valid signature."""
+
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         """Return the errors of the namespace's policy. Raises LimitReached."""
 
@@ -125,7 +128,7 @@ class Admission:
         if _is_entered(request, job, context):
             self._note_submitter(request, job, context)
         else:
-            _keep_submitter(request.old, job)
+            self._keep_submitter(request.old, job)
         return Verdict(json_patch(request.object, job))
 
     def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
@@ -137,6 +140,43 @@ class Admission:
                 annotations.pop(key, None)
             annotations.update(notes)
 
+    def _keep_submitter(self, old: JsonObject, job: JsonObject) -> None:
+        """Put back the submitter's note if an update leaves it out, as one that replaces the whole object does."""
+        before, now = annotations_of(old), annotations_of(job)
+        left_out = {key: before[key] for key in NOTES if key in before and key not in now}
+        if left_out and self._surroundings.submitter_of(old):
+            mapping_at(job, "metadata", "annotations").update(left_out)
+
+    def _forged_submitter(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> FieldErrors:
+        """The errors of a note that names another user than the submitter, or that was changed since."""
+        if kind.stopping is Stopping.DELETE and request.old:
+            return self._forged_submitter_of_pod(request, context)
+        now, before = annotations_of(request.object), annotations_of(request.old)
+        if not is_queued(request.object, context) or now.get(SUBMITTED_BY) is None:
+            return []
+        if _is_entered(request, request.object, context):
+            changed = [] if now[SUBMITTED_BY] == request.username else [SUBMITTED_BY]
+        else:
+            changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
+        rule = "is written only by the admission webhook. Leave it out of the manifest"
+        return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
+
+    def _forged_submitter_of_pod(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
+        """The errors of an edited pod, which no webhook mutates.
+
+        Its note stays as it is, and a pod that waits at a gate for its quota enters no queue without a note.
+        """
+        now, before = annotations_of(request.object), annotations_of(request.old)
+        has_submitter = bool(self._surroundings.submitter_of(request.old))
+        changed = [key for key in NOTES if has_submitter and now.get(key) != before.get(key)]
+        if changed:
+            rule = "is written only by the admission webhook. Keep its value"
+            return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
+        if has_submitter or not _our_gates(request.object) or not _is_entered(request, request.object, context):
+            return []
+        rule = "is added to a waiting pod only when the pod is created. Delete the pod, and create it with the label"
+        return [forbidden(f"metadata.labels[{keys.QUEUE_NAME}]", rule)]
+
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
         """Apply Kueue's validating webhook and, to a job that breaks none of its rules, the rule about the submitter's
         annotations or else the namespace's policy."""
@@ -147,9 +187,8 @@ class Admission:
             errors = kind.check_update(copy.deepcopy(request.old), job, context)
         else:
             return ALLOWED
-        errors = (
-            errors or _forged_submitter(request, kind, context) or self._surroundings.policy_errors(request, context)
-        )
+        errors = errors or self._forged_submitter(request, kind, context)
+        errors = errors or self._surroundings.policy_errors(request, context)
         warnings = kind.warnings(request.object, context)
         return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
 
@@ -204,35 +243,6 @@ PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE
 def _is_entered(request: AdmissionRequest, job: JsonObject, context: JobContext) -> bool:
     """Whether the object is new, or an object that was in no queue is put into one by this request."""
     return not request.old or (is_queued(job, context) and not is_queued(request.old, context))
-
-
-def _keep_submitter(old: JsonObject, job: JsonObject) -> None:
-    """Put back the submitter's note if an update leaves it out, as one that replaces the whole object does."""
-    before, now = annotations_of(old), annotations_of(job)
-    left_out = {key: before[key] for key in NOTES if key in before and key not in now}
-    if left_out:
-        mapping_at(job, "metadata", "annotations").update(left_out)
-
-
-def _forged_submitter(request: AdmissionRequest, kind: JobKind, context: JobContext) -> FieldErrors:
-    """The errors of a note that names another user than the submitter, or that was changed since.
-
-    A note that an edit leaves out has been put back already, but for a pod's, whose edits are not mutated.
-    """
-    now, before = annotations_of(request.object), annotations_of(request.old)
-    if not is_queued(request.object, context):
-        return []
-    if kind.stopping is Stopping.DELETE and (removed := [key for key in NOTES if key in before and key not in now]):
-        rule = "is written only by the admission webhook. Keep it"
-        return [forbidden(f"metadata.annotations[{key}]", rule) for key in removed]
-    if now.get(SUBMITTED_BY) is None:
-        return []
-    if request.old and is_queued(request.old, context):
-        changed = [key for key in NOTES if key in now and now[key] != before.get(key)]
-    else:
-        changed = [] if now[SUBMITTED_BY] == request.username else [SUBMITTED_BY]
-    rule = "is written only by the admission webhook. Remove it"
-    return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
 
 def _is_placed_by_us(pod: JsonObject) -> bool:

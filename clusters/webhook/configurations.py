@@ -101,8 +101,8 @@ def conversion(target: Target) -> JsonObject:
 
 
 def _defaulted(kind: JobKind) -> Sequence[str]:
-    """Updates too, in which a job may be put into a queue. A pod is put into one only when it is created, and pods are
-    updated often."""
+    """Updates too, in which a job may be put into a queue. Pods are updated often: one that waits at a gate may enter a
+    queue only when it is created, which `/validate/jobs` holds."""
     return (CREATE,) if kind.stopping is Stopping.DELETE else (CREATE, UPDATE)
 
 

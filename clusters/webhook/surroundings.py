@@ -16,7 +16,7 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import labels_of, name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
-from clusters.jobs.submitter import submitter_notes
+from clusters.jobs.submitter import submitter_notes, submitter_of
 from clusters.webhook.admission import Standing
 from clusters.webhook.policy import person_of, policy_errors
 from clusters.webhook.reviews import AdmissionRequest
@@ -93,6 +93,9 @@ class ClusterSurroundings:
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> dict[str, str]:
         uid = uid_of(request.old)  # an update may leave it out of the new object
         return submitter_notes(self._cluster.name, job, person_of(request), self._now(), uid=uid)
+
+    def submitter_of(self, job: JsonObject) -> str:
+        return submitter_of(self._cluster.name, job)
 
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return policy_errors(self._cluster, request, context)

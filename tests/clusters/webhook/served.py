@@ -60,6 +60,9 @@ class FixedSurroundings:
     def submitter_notes(self, request: AdmissionRequest, job: JsonObject) -> JsonObject:
         return {}
 
+    def submitter_of(self, job: JsonObject) -> str:
+        return ""
+
     def policy_errors(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         return []
 

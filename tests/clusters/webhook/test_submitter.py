@@ -94,11 +94,38 @@ def test_a_job_of_before_the_webhook_stays_without_a_user(guarded: GuardedSystem
     assert submitters(guarded) == {"train": ""}
 
 
-def test_a_pod_keeps_its_note(guarded: GuardedSystem) -> None:
+@pytest.mark.parametrize("label", [{}, {"labels": {QUEUE: None}}], ids=["queued", "taken-out"])
+def test_a_pod_keeps_its_note(guarded: GuardedSystem, label: JsonObject) -> None:
     guarded.kubectl.create(gpu_pod("alone"))
-    changed = guarded.kubectl.patch("Pod", "alone", {"metadata": {"annotations": {NOTE: None}}})
+    changed = guarded.kubectl.patch("Pod", "alone", {"metadata": {"annotations": {NOTE: None}, **label}})
     assert (changed.code, changed.body["details"]["causes"][0]["field"]) == (403, f"metadata.annotations[{NOTE}]")
     assert submitters(guarded) == {"alone": USER}
+
+
+def test_a_pod_that_waits_enters_no_queue_without_a_user(guarded: GuardedSystem) -> None:
+    """Such a user would evade the limits by user."""
+    pod = gpu_pod("alone")
+    queue = pod["metadata"]["labels"].pop(QUEUE)
+    pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    assert guarded.kubectl.create(pod).code == 201
+    named = guarded.kubectl.patch("Pod", "alone", {"metadata": {"labels": {QUEUE: queue}}})
+    assert (named.code, named.body["details"]["causes"][0]["field"]) == (403, f"metadata.labels[{QUEUE}]")
+    assert submitters(guarded) == {}
+
+
+def test_a_pod_may_leave_a_queue_and_return(guarded: GuardedSystem) -> None:
+    guarded.kubectl.create(gpu_pod("alone"))
+    queue = guarded.kubectl.get(JOB_KINDS["Pod"].resource, "alone")["metadata"]["labels"][QUEUE]
+    for name in (None, queue):
+        guarded.kubectl.patch("Pod", "alone", {"metadata": {"labels": {QUEUE: name}}})
+    assert submitters(guarded) == {"alone": USER}
+
+
+def test_an_invalid_note_can_be_removed(guarded: GuardedSystem) -> None:
+    guarded.client.create(JOB_KINDS["Job"].resource, annotated(gpu_job(), **{NOTE: "alice", SIGNATURE: "1:x"}))
+    gone = {"metadata": {"annotations": {NOTE: None, SIGNATURE: None}}}
+    assert guarded.kubectl.patch("Job", "train", gone).code == 200
+    assert notes_of(guarded) == {}
 
 
 def test_a_note_by_uid_on_another_job_says_nothing(guarded: GuardedSystem) -> None:
