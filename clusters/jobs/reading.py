@@ -13,7 +13,7 @@ from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.errors import ErrorType, JobError
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.framework.manifest import JsonObject, copied, dig, set_label
+from clusters.jobs.framework.manifest import JsonObject, annotations_of, copied, dig, labels_of, set_label
 from clusters.jobs.framework.store import Objects, ObjectStore
 from clusters.jobs.registry import KINDS
 from queues.manifests import kueue_keys as keys
@@ -23,7 +23,7 @@ from queues.manifests.job_workloads import JobReader
 from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import read_pod_template
-from queues.manifests.workload import PodSetSpec
+from queues.manifests.workload import HandedOver, PodSetSpec
 from scheduling.manifest import FieldReader, MistakeReason, write_metadata
 from scheduling.manifest.field_reader import INT32_MAX
 
@@ -109,6 +109,7 @@ class _Reading:
             template_path=kind.pod_template_path,
             size_path=kind.size_path,
             scales=kind.elastic and is_elastic(content),
+            handed_over=_metadata_of(kind.hands_over(content)) if pod_sets else ({}, {}),
             group=group,
             workload_annotations=noted,
         )
@@ -222,6 +223,10 @@ def _with_own_metadata(template: JsonObject, own: JsonObject | None) -> JsonObje
         return {**template, "metadata": metadata}
     kept = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
     return {**template, "metadata": kept} if kept else template
+
+
+def _metadata_of(obj: JsonObject) -> HandedOver:
+    return dict(labels_of(obj)), dict(annotations_of(obj))
 
 
 def _named(pod_set: PodSetSpec, name: str) -> PodSetSpec:

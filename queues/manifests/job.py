@@ -10,7 +10,7 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.nice import check_nice
 from queues.manifests.pod_group import PodGroupMember
 from queues.manifests.protection import read_never_preempt
-from queues.manifests.workload import PodSetSpec
+from queues.manifests.workload import HandedOver, PodSetSpec
 from scheduling.manifest import FieldReader, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.field_reader import INT32_MAX
 from scheduling.manifest.syntax import dns_subdomain
@@ -52,6 +52,7 @@ class JobManifest:
     template_path: str | None = None
     size_path: str = "spec"
     scales: bool = False
+    handed_over: HandedOver = ({}, {})
     workload_priority_class: str = ""
     hinted_priority_class: str = ""
     pod_priority_class: str = ""
@@ -90,6 +91,7 @@ class Decided(TypedDict):
     template_path: str | None
     size_path: str
     scales: bool
+    handed_over: HandedOver
     group: PodGroupMember | None
     workload_annotations: Mapping[str, str]
 

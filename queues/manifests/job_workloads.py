@@ -76,6 +76,7 @@ def job_spec(
         row_id=row_id,
         found_in_cluster=found_in_cluster,
         scales=job.scales,
+        handed_over=job.handed_over,
     )
 
 

@@ -24,6 +24,10 @@ class PodSetSpec:
     topology_request: Mapping[str, Any] = field(default_factory=dict)
 
 
+HandedOver = tuple[Mapping[str, str], Mapping[str, str]]
+"""The labels and the annotations of which a job's new workload takes over the ones that the Configuration names."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """The job to which workloads belong, stored as submitted; `manifest` has apiVersion, kind, metadata and spec."""
@@ -44,6 +48,7 @@ class JobSpec:
     """Whether it may change its size while it runs."""
     row_id: int | None = None
     """The primary key of its row, where it is stored already."""
+    handed_over: HandedOver = ({}, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,9 +143,9 @@ def create_workloads(
 
 
 def _with_copied_keys(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[WorkloadSpec]:
-    """The specs, with the labels and annotations of their jobs that the Configuration hands over."""
+    """The specs, with the labels and annotations that their jobs hand over and the Configuration names."""
     copied = copied_keys(cluster.configuration)
-    return [_with_keys(spec, *copied.of(spec.job.labels, spec.job.annotations)) if spec.job else spec for spec in specs]
+    return [_with_keys(spec, *copied.of(*spec.job.handed_over)) if spec.job else spec for spec in specs]
 
 
 def _with_keys(spec: WorkloadSpec, labels: Mapping[str, str], annotations: Mapping[str, str]) -> WorkloadSpec:

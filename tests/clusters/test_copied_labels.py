@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,41 @@ def test_a_workload_has_the_labels_and_annotations_of_its_job_that_are_named(ser
     assert (labels["team"], labels["cost-center"], annotations["example.com/grant"]) == ("vision", "r-and-d", "dfg")
     assert "ignored" not in labels
     assert "ignored" not in annotations
+
+
+def test_a_stateful_set_hands_nothing_over(served: ServedCluster) -> None:
+    """As in Kueue, which names no keys for these workloads."""
+    metadata = {
+        "name": "serve",
+        "namespace": "team",
+        "labels": {**QUEUE, "team": "vision"},
+        "annotations": {"example.com/grant": "dfg"},
+    }
+    served.send("POST", "/apis/apps/v1/namespaces/team/statefulsets", serving("StatefulSet", metadata, {}))
+    served.settle()
+    metadata = served.get("Workload", Workload.objects.get().name, "team")["metadata"]
+    assert "team" not in metadata["labels"]
+    assert "example.com/grant" not in metadata["annotations"]
+
+
+def test_a_submitted_deployment_hands_over_what_its_pods_have(served: ServedCluster) -> None:
+    """In Kueue each pod is the job."""
+    metadata = {"name": "serve", "namespace": "team", "labels": {**QUEUE, "team": "vision", "cost-center": "none"}}
+    deployment = serving("Deployment", metadata, {"team": "speech"})
+    cluster = Cluster.objects.get(pk=served.cluster.pk)
+    apply_manifests(cluster, json.dumps(deployment).encode(), user=None)
+    labels = Workload.objects.get().labels
+    assert labels["team"] == "speech"
+    assert "cost-center" not in labels
+
+
+def serving(kind: str, metadata: JsonObject, labels: dict[str, str]) -> JsonObject:
+    """One pod, which has these labels besides its own."""
+    app = {"app": "serve"}
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
+    template = {"metadata": {"labels": {**app, **labels}}, "spec": {"containers": containers}}
+    spec = {"replicas": 1, "selector": {"matchLabels": app}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def test_a_group_has_what_any_of_its_pods_hands_over(served: ServedCluster) -> None:

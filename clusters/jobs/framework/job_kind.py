@@ -176,6 +176,10 @@ class JobKind(ABC):
         """The number of workloads of the job."""
         return 1
 
+    def hands_over(self, job: JsonObject) -> JsonObject:
+        """The object from which its new workload takes over the labels and annotations that the Configuration names."""
+        return job
+
     def selector_of_pods(self, job: JsonObject) -> str:
         """For a kind whose pods are stopped one by one, the selector of all its pods."""
         return ""

@@ -40,6 +40,9 @@ class Deployment(ServingKind):
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         return [pod_set_of(mapping_at(job, "spec", "template"))]
 
+    def hands_over(self, job: JsonObject) -> JsonObject:
+        return mapping_at(job, "spec", "template")
+
     def workload_count(self, job: JsonObject) -> int:
         return integer_at(job, "spec", "replicas", default=1)
 

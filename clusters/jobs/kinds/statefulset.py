@@ -72,6 +72,9 @@ class StatefulSet(ServingKind):
     def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
         return [(MAIN, mapping_at(job, "spec", "template"))]
 
+    def hands_over(self, job: JsonObject) -> JsonObject:
+        return {}  # Kueue copies none of its labels
+
     def workload_count(self, job: JsonObject) -> int:
         return int(_replicas(job) > 0)
 
