@@ -32,7 +32,7 @@ from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for_set, priority_of, set_priority, update_priorities
 from clusters.jobs.kinds.pod import is_gated, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
-from clusters.jobs.kinds.statefulset import name_owner
+from clusters.jobs.kinds.statefulset import name_owner, owned_name
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import WorkloadsPer
 
@@ -141,7 +141,7 @@ class LeaderWorkerSet(ServingKind):
         for pod in store.list("Pod", namespace):
             if labels_of(pod).get(_NAME_LABEL) == name:
                 owner = controller_of(pod) or {}
-                if owner.get("uid") == uid_of(job) and _mark_pod(pod, job):
+                if owner.get("uid") == uid_of(job) and _mark_pod(pod, job, store):
                     store.write(pod)  # its operator creates pods without StatefulSets
                 elif owner.get("uid") != uid_of(job):
                     self._reconcile_pod(pod, job, stateful_sets.get(owner.get("name", "")), store)
@@ -190,7 +190,7 @@ class LeaderWorkerSet(ServingKind):
     ) -> None:
         if stateful_set is None or is_of_old_revision(pod, stateful_set):
             let_run(pod, store)
-        elif not is_terminated(pod) and not is_being_deleted(pod) and _mark_pod(pod, job):
+        elif not is_terminated(pod) and not is_being_deleted(pod) and _mark_pod(pod, job, store):
             store.write(pod)
 
 
@@ -233,7 +233,15 @@ def _update_workload(workload: JsonObject, job: JsonObject, context: JobContext,
         store.write(workload)
 
 
-def _mark_pod(pod: JsonObject, job: JsonObject) -> bool:
+def _group_name(job: JsonObject, index: str, store: ObjectStore) -> str:
+    """The name of a group's workload: that of a set that was submitted here is made before the set has its uid."""
+    name = _workload_name(job, index)
+    if store.get("Workload", namespace_of(job), name) is not None:
+        return name
+    return owned_name(job, store, index) or name
+
+
+def _mark_pod(pod: JsonObject, job: JsonObject, store: ObjectStore) -> bool:
     """Mark a pod as a member of its group; return whether anything changed."""
     queue, labels = queue_name_of(job), labels_of(pod)
     if keys.MANAGED in labels:
@@ -243,7 +251,7 @@ def _mark_pod(pod: JsonObject, job: JsonObject) -> bool:
         return True
     if _GROUP_INDEX_LABEL not in labels:
         return False
-    workload = _workload_name(job, labels[_GROUP_INDEX_LABEL])
+    workload = _group_name(job, labels[_GROUP_INDEX_LABEL], store)
     set_label(pod, keys.MANAGED, "true")
     if queue and is_gated(pod):
         set_label(pod, keys.QUEUE_NAME, queue)

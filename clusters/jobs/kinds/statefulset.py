@@ -22,6 +22,7 @@ from clusters.jobs.framework.job_kind import integer_at
 from clusters.jobs.framework.manifest import (
     JsonObject,
     add_owner,
+    annotations_of,
     controller_of,
     dig,
     is_being_deleted,
@@ -168,7 +169,7 @@ class StatefulSet(ServingKind):
 
 def _reconcile_members(job: JsonObject, store: ObjectStore) -> None:
     """Make the pods of the set's group follow its queue, and let those of an older revision run."""
-    name, _ = find_workload(job, store)
+    name = group_of_set(job, store)
     for pod in store.list("Pod", namespace_of(job)):
         if group_name_of(pod) == name:
             _follow_queue(pod, job, store)
@@ -195,6 +196,29 @@ def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | 
         workload = objects.get("Workload", namespace_of(job), older)
         name = name if workload is None else older
     return name, workload
+
+
+def group_of_set(job: JsonObject, store: ObjectStore) -> str:
+    """The name of the group of the set's pods, which is that of its workload.
+
+    The workload of a set that was submitted here is named before the cluster gives the set its uid.
+    """
+    name, workload = find_workload(job, store)
+    return name if workload is not None else owned_name(job, store, "") or name
+
+
+def owned_name(job: JsonObject, store: ObjectStore, index: str) -> str:
+    """The name of the unfinished workload that the set owns, of the group of that index; empty if there is none."""
+    return next(
+        (
+            name_of(each)
+            for each in store.list("Workload", namespace_of(job))
+            if any(owner.get("uid") == uid_of(job) for owner in each["metadata"].get("ownerReferences") or ())
+            and annotations_of(each).get(keys.COMPONENT_INDEX, "") == index
+            and not state.is_finished(each)
+        ),
+        "",
+    )
 
 
 def _check_scale_up(old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
@@ -246,7 +270,7 @@ def _mark_pod(pod: JsonObject, context: JobContext, store: ObjectStore) -> None:
     job = store.get(StatefulSet.kind, namespace_of(pod), owner["name"])
     if job is None:
         return
-    workload_name, _ = find_workload(job, store)
+    workload_name = group_of_set(job, store)
     if not queue_name_of(job) and not context.settings.manage_jobs_without_queue_name:
         return
     queue = queue_name_of(job)

@@ -45,8 +45,33 @@ def test_pods_of_a_managers_set_join_the_workload_that_the_manager_made() -> Non
     assert group_of_pod(copy) == group_of_pod(there)
 
 
-def group_of_pod(job: JsonObject) -> str:
+def test_pods_of_a_set_that_was_submitted_before_it_had_a_uid_join_its_workload() -> None:
+    """They are not given the name that follows from the cluster's uid, unless a workload has it."""
+    job = leader_worker_set(1)
+    job["metadata"] |= {"namespace": "team", "uid": "8a532403-a76a-4ada-a56e-d900841158d8"}
+    own = group_of_pod(job)
+    ended = workload_of(job, "ended", 0)
+    ended["status"] = {"conditions": [{"type": "Finished", "status": "True"}]}
+    others = [workload_of(job, "second", 1), workload_of({"metadata": {"uid": "another"}}, "foreign", 0), ended]
+    assert group_of_pod(job, *others) == own
+    assert group_of_pod(job, *others, workload_of(job, "first", 0)) == "first"
+    assert group_of_pod(job, workload_of(job, "first", 0), workload_of(job, own, 0)) == own
+
+
+def workload_of(job: JsonObject, name: str, index: int) -> JsonObject:
+    metadata = {
+        "namespace": "team",
+        "name": name,
+        "annotations": {"kueue.x-k8s.io/component-workload-index": str(index)},
+        "ownerReferences": [{"kind": "LeaderWorkerSet", "name": "llm", "uid": job["metadata"]["uid"]}],
+    }
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata}
+
+
+def group_of_pod(job: JsonObject, *workloads: JsonObject) -> str:
     store = store_of(job)
+    for workload in workloads:
+        store.write(workload)
     LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
     marked = store.get("Pod", "team", "llm-0")
     assert marked is not None

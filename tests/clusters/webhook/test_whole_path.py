@@ -6,18 +6,20 @@ import pytest
 
 from clusters.client import JsonObject
 from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.framework.manifest import annotations_of
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.group_pods import gpu_pod
 from tests.clusters.operated_jobs import KINDS, operated_job
 from tests.clusters.system import deployment, gpu_job
-from tests.clusters.test_pods_that_wait import stateful_set
+from tests.clusters.test_pods_that_wait import leader_worker_set, stateful_set
 from tests.clusters.webhook.conftest import GuardedSystem
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 QUEUE = "kueue.x-k8s.io/queue-name"
+GROUP = "kueue.x-k8s.io/pod-group-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
 
@@ -131,6 +133,24 @@ def test_no_pod_of_a_serving_kind_runs_before_its_admission(guarded: GuardedSyst
         guarded.turn()
     assert [pod["status"]["phase"] for pod in guarded.pods()] == ["Running", "Running"]
     assert {row.status for row in Workload.objects.exclude(status=WorkloadStatus.FINISHED)} == {WorkloadStatus.ADMITTED}
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "LeaderWorkerSet"])
+def test_pods_of_a_submitted_set_that_its_owner_edits_name_its_workload(guarded: GuardedSystem, kind: str) -> None:
+    """The webhook marks the set when kubectl edits it; its workload was named before the cluster gave it a uid."""
+    manifest = stateful_set(2) if kind == "StatefulSet" else leader_worker_set(2)
+    if kind == "LeaderWorkerSet":
+        guarded.install_operator(kind)
+    guarded.apply(manifest)
+    for _ in range(4):
+        guarded.turn()
+    names = set(Workload.objects.values_list("name", flat=True))
+    edited = guarded.kubectl.patch(kind, manifest["metadata"]["name"], {"metadata": {"annotations": {"note": "seen"}}})
+    assert edited.code == 200
+    for _ in range(10):
+        guarded.turn()
+    assert {annotations_of(pod).get(GROUP) for pod in guarded.pods()} == names
+    assert {pod["status"]["phase"] for pod in guarded.pods()} == {"Running"}
 
 
 def test_a_job_without_a_queue_gets_the_default_one(guarded: GuardedSystem) -> None:
