@@ -36,7 +36,7 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_set_info import PodSetInfo, infos_of_admission, infos_of_workload
 from clusters.jobs.framework.pod_sets import counts_of
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL
+from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL, owned_keys
 from clusters.jobs.registry import JOB_KINDS
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import MAX_REPLICAS
@@ -179,10 +179,13 @@ class LiveJob(ManagedJob):
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         super().stop(workload, reason, message)
-        infos = infos_of_workload(workload)
+        infos = self.own_infos(workload)
         if infos is not None and was_started(self.object):
             self.kind.restore(self.object, infos)
             self.store.write(self.object)
+
+    def own_infos(self, workload: JsonObject | None) -> list[PodSetInfo] | None:
+        return own_infos(workload)
 
     def _runs_elsewhere(self, workload: JsonObject) -> bool:
         return runs_elsewhere(workload, self.context)
@@ -286,8 +289,23 @@ def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObj
     """The job suspended, with its own templates; None if it is so."""
     stopped: JsonObject = copied(job)
     kind.suspend(stopped)
-    kind.restore(stopped, infos_of_workload(workload) or ())
+    kind.restore(stopped, own_infos(workload) or ())
     return None if _written(stopped) == _written(job) else stopped
+
+
+def own_infos(workload: JsonObject | None) -> list[PodSetInfo] | None:
+    """The values of each pod set that a stopped job gets back.
+
+    The templates of a slice repeat the marks of the pods that ran then. Restored, they would keep the job from another
+    queue.
+    """
+    infos = infos_of_workload(workload)
+    if workload is not None and keys.REPLACED_SLICE in annotations_of(workload):
+        for info in infos or ():
+            for name in owned_keys({"labels": info.labels}).get("labels", ()):
+                del info.labels[name]
+            info.annotations.pop(keys.WORKLOAD, None)
+    return infos
 
 
 def was_started(job: Mapping[str, Any]) -> bool:

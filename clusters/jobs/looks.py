@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from clusters.client import JsonObject
-from clusters.jobs.framework.manifest import namespace_of
+from clusters.jobs.framework.manifest import annotations_of, labels_of, namespace_of
 from clusters.jobs.live_job import Changes
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import WorkloadSpec
@@ -75,6 +76,41 @@ def taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
     index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
     annotations = spec.annotations if index is None else {**spec.annotations, keys.COMPONENT_INDEX: index}
     return replace(spec, name=prebuilt.name, annotations=annotations)
+
+
+def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workload]) -> WorkloadSpec:
+    """The spec of an elastic job's next slice, whose templates repeat the marks of the running pods, as in Kueue.
+
+    Any tenant can write these keys, so only values that an admission of the job has given are repeated.
+    """
+    if keys.REPLACED_SLICE not in annotations_of(made):
+        return spec
+    admitted = [each for each in workloads if each.admitted_at is not None]
+    given = {
+        keys.WORKLOAD: {name for each in admitted for name in (each.name, each.annotations.get(keys.SLICE_NAME))},
+        keys.CLUSTER_QUEUE: {each.cluster_queue_name for each in admitted},
+        keys.LOCAL_QUEUE: {each.queue_name for each in admitted},
+    }
+    pod_sets = zip(spec.pod_sets, made["spec"]["podSets"], strict=True)
+    return replace(
+        spec,
+        pod_sets=tuple(
+            replace(own, template=_marked(own.template, seen["template"], {**given, keys.POD_SET: {own.name}}))
+            for own, seen in pod_sets
+        ),
+    )
+
+
+def _marked(
+    template: Mapping[str, Any], seen: Mapping[str, Any], given: Mapping[str, Collection[str | None]]
+) -> dict[str, Any]:
+    """The template, with the keys of another one whose values are given."""
+    metadata = dict(template.get("metadata") or {})
+    for part, values in (("labels", labels_of(seen)), ("annotations", annotations_of(seen))):
+        marks = {key: value for key, value in values.items() if value in given.get(key, ())}
+        if marks:
+            metadata[part] = {**(metadata.get(part) or {}), **marks}
+    return {**template, "metadata": metadata}
 
 
 def is_admitted(workload: Workload) -> bool:

@@ -32,7 +32,16 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.live_job import Changes, changed_spec, look_at, was_started
-from clusters.jobs.looks import Look, News, drops_all, is_admitted, is_plain_creation, taken, waits_for_the_job
+from clusters.jobs.looks import (
+    Look,
+    News,
+    drops_all,
+    is_admitted,
+    is_plain_creation,
+    taken,
+    waits_for_the_job,
+    with_marks,
+)
 from clusters.jobs.registry import ending_of
 from clusters.jobs.seen_jobs import keep_seen
 from clusters.jobs.settled_jobs import Recorder, SettledJobs
@@ -511,7 +520,7 @@ class SuspendableJobSync(JobSync):
         noted = self._noted(look.job)
         return [
             replace(
-                spec,
+                with_marks(spec, made, look.workloads),
                 name=name_of(made),
                 queue_name=made["spec"].get("queueName") or "",
                 annotations={

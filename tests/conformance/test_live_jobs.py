@@ -33,9 +33,6 @@ OURS: Final = ("kueueweb.io/", "hami.io/")
 
 _NO_POD_SET: Final = "its workload would have no pod set, and Kueue's API takes none such"
 _LONG_NAME: Final = "its pod sets have names above the 63 characters that Kueue's API takes"
-_COPIED_MARKS: Final = (
-    "Kueue's next slice repeats the marks that it put on running pods; ours has the job's own templates"
-)
 
 DIFFERENT: Final[Mapping[str, str]] = {
     "appwrapper-seen-012": _NO_POD_SET,
@@ -44,9 +41,7 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "appwrapper-seen-028": _NO_POD_SET,
     "appwrapper-seen-031": _NO_POD_SET,
     "appwrapper-seen-040": _NO_POD_SET,
-    "job-seen-006": _COPIED_MARKS,
     "job-seen-062": "a prebuilt workload that is deleted stays until its pods have stopped; its job is given back",
-    "rayjob-seen-033": _COPIED_MARKS,
     "rayservice-seen-030": "its workload would have two pod sets of one name, and Kueue's API takes none such",
 }
 """The scenarios that fare otherwise than recorded, with why. One that agrees must leave."""

@@ -187,9 +187,13 @@ class ManagedJob:
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
         """Raises JobError if the job can't be restored yet; it is suspended even so."""
         try:
-            self.kind.stop(self.object, infos_of_workload(workload))
+            self.kind.stop(self.object, self.own_infos(workload))
         finally:
             self.store.write(self.object)
+
+    def own_infos(self, workload: JsonObject | None) -> list[PodSetInfo] | None:
+        """The values of each pod set that a stopped job gets back."""
+        return infos_of_workload(workload)
 
     def annotate(self) -> None:
         """Add to an elastic job the annotations that its kind requires."""
