@@ -19,8 +19,9 @@ from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.manifest import name_of, namespace_of, uid_of
 from clusters.jobs.integrations import job_context
-from clusters.jobs.kinds.pod import group_name_of, is_gated, role_of
+from clusters.jobs.kinds.pod import group_name_of, is_gated, is_terminated, role_of
 from clusters.jobs.live_groups import MAX_ROUNDS, GroupLook
+from clusters.jobs.plain_pods import KUEUE_FINALIZER, may_be_taken
 from foundation.exceptions import ManifestErrors
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
@@ -49,6 +50,8 @@ class FoundGroups:
         self._pods: dict[GroupKey, dict[str, JsonObject]] = defaultdict(dict)
         self._strangers: set[str] = set()
         """The uids of pods for which an event already reports that their shape differs from the group's."""
+        self._released: set[GroupKey] = set()
+        """Groups with a waiting pod that has no finalizer of Kueue's, as after the end of its group."""
 
     def note(self, pods: Iterable[JsonObject]) -> set[GroupKey]:
         """Store the present state of pods; return their groups."""
@@ -58,6 +61,8 @@ class FoundGroups:
             if key[1]:
                 self._pods[key][name_of(pod)] = pod
                 groups.add(key)
+                if _is_released(pod):
+                    self._released.add(key)
         return groups
 
     def forget(self, pods: Iterable[JsonObject]) -> set[GroupKey]:
@@ -72,9 +77,22 @@ class FoundGroups:
                     del self._pods[key]
         return groups
 
+    def without_workload(self) -> list[JsonObject]:
+        """The waiting pods of groups whose ended workload was deleted: as in Kueue, they are a group again."""
+        self._released = {key for key in self._released if any(map(_is_released, self._pods.get(key, {}).values()))}
+        if not self._released:
+            return []
+        groups = Job.objects.filter(
+            cluster=self._cluster, kind=POD_GROUP, found_in_cluster=True, deletion_requested_at=None, workloads=None,
+            name__in={name for _, name in self._released},
+        )  # fmt: skip
+        over = self._released.intersection(groups.values_list("namespace", "name"))
+        return [pod for key in sorted(over) for pod in self._pods[key].values() if _waits(pod)]
+
     def replace(self, present: Iterable[JsonObject]) -> set[GroupKey]:
         """Remember exactly the pods of a complete list; return all groups that have a workload."""
         self._pods.clear()
+        self._released.clear()
         unfinished = Job.objects.filter(cluster=self._cluster, kind=POD_GROUP, found_in_cluster=True)
         rows = unfinished.exclude(workloads__status=WorkloadStatus.FINISHED).values_list("namespace", "name")
         return self.note(present) | set(rows)
@@ -142,6 +160,15 @@ class FoundGroups:
             if there is not None and uid_of(there) == str(member.row.uid):
                 return True
         return False
+
+
+def _waits(pod: JsonObject) -> bool:
+    """Whether the pod may still run, and waits at its gate."""
+    return may_be_taken(pod) and not is_terminated(pod)
+
+
+def _is_released(pod: JsonObject) -> bool:
+    return _waits(pod) and KUEUE_FINALIZER not in (pod["metadata"].get("finalizers") or ())
 
 
 @dataclass

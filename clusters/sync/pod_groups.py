@@ -42,6 +42,8 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
+_PAUSE_SECONDS: Final = 60.0
+"""The wait after pods were submitted again: a name that another workload has is not tried each second."""
 _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 
 
@@ -55,12 +57,24 @@ class PodGroupSync(JobSync):
         super().__init__(cluster, JOB_KINDS[POD], client)
         self._groups = FoundGroups(cluster, client)
         self._touched: set[GroupKey] = set()
+        self._next_tick = 0.0
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
         super().apply(items, now)
         touched, self._touched = self._touched, set()
         self._groups.settle(touched, datetime.fromtimestamp(now, UTC))
+
+    def tick(self, now: float) -> None:
+        """Submit the pods again that still wait after the workload of their group has ended and was deleted."""
+        if self._cluster.is_mirrored or now < self._next_tick:
+            return
+        pods = self._groups.without_workload()
+        if pods:
+            self._next_tick = now + _PAUSE_SECONDS
+            self._now = datetime.fromtimestamp(now, UTC)
+            self._submit_all(pods)
+            self._groups.settle(self._groups.note(pods), self._now)
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]

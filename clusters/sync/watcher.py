@@ -151,7 +151,7 @@ class Watcher:
         ownership = Ownership() if self._is_mirrored else None
         self._pods = PodSync(self._cluster, ownership, self._node_failures)
         self._lost_pods = LostPodSync(self._cluster, self._node_failures) if self._node_failures is not None else None
-        self._suspendable: list[SuspendableJobSync] = []
+        self._timed: list[SuspendableJobSync | PodGroupSync] = []
         kinds = JOB_KINDS.values()
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
         self._syncs: _Syncs = {
@@ -174,9 +174,10 @@ class Watcher:
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         pods_of_sets = SetPodSync(self._cluster)
         jobs = {kind.resource: (job_sync(self._cluster, kind, self._client, pods_of_sets),) for kind in kinds}
-        self._suspendable = [sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)]
+        groups = PodGroupSync(self._cluster, self._client)
+        self._timed = [*(sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)), groups]
         lost = (self._lost_pods,) if self._lost_pods is not None else ()
-        pods = {PODS: (self._pods, PodGroupSync(self._cluster, self._client), pods_of_sets, *lost)}
+        pods = {PODS: (self._pods, groups, pods_of_sets, *lost)}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
         workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
@@ -272,7 +273,7 @@ class Watcher:
         self._pods.tick(now)
         if self._lost_pods is not None:
             self._lost_pods.tick(now)
-        for sync in self._suspendable:
+        for sync in self._timed:
             sync.tick(now)
 
     def run(self, stopped: threading.Event) -> None:

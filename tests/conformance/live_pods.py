@@ -84,7 +84,7 @@ class LivePods(LiveScenario):
         self.seen = pods
         for sync in self.pod_syncs:
             sync.apply(events, self.seconds)
-            if isinstance(sync, PodSync):
+            if not isinstance(sync, SetPodSync):
                 sync.tick(self.seconds)
         kept = [pod for pod in pods.values() if pod["metadata"].get("deletionTimestamp")]
         release_deleted_pods(self.cluster, self.client, [(namespace_of(pod), name_of(pod)) for pod in kept])

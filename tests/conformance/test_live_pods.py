@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)  # the push reads in transa
 
 KINDS: Final = ("deployment", "leaderworkerset", "pod", "podgroup", "statefulset")
 
-_NEXT_GROUP: Final = "once the group has ended or its workload was deleted, another pod begins another group"
+_NEXT_GROUP: Final = "once the group has ended, another pod begins another group"
 
 _NOT_ITS_PODS: Final = "pods of which no StatefulSet is known stay at their gates: anyone can write their labels"
 
@@ -29,7 +29,6 @@ _NEW_SIZE: Final = "a workload without quota follows the number of replicas, wit
 DIFFERENT: Final[Mapping[str, str]] = {
     "leaderworkerset-seen-000": _NOT_ITS_PODS,
     "leaderworkerset-seen-019": _NOT_ITS_PODS,
-    "podgroup-seen-011": _NEXT_GROUP,
     "podgroup-seen-086": _NEXT_GROUP,
     "statefulset-seen-006": _NEW_SIZE,
     "statefulset-seen-010": _NEW_SIZE,

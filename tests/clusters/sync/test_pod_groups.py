@@ -14,7 +14,7 @@ from foundation.redis_client import redis_client
 from foundation.wake_ups import RELEASE_TASK
 from gpus.models import DeviceAllocation
 from queues.models import Job, LocalQueue, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
-from queues.services.workloads import cancel, hold, release
+from queues.services.workloads import cancel, delete_workloads, hold, release
 from tests.clusters.group_pods import KUEUE, found_pod, gpu_pod
 from tests.clusters.system import System, gpu_job, queued
 from tests.factories import START
@@ -419,6 +419,25 @@ class TestFoundGroup:
         turns(found, 3, 60)
         assert phases(found) == {"a": "Succeeded", "b": "Succeeded"}
         assert all(KEPT not in (live["metadata"].get("finalizers") or ()) for live in found.pods())
+
+    def test_pods_that_could_not_start_are_a_group_again_once_its_workload_is_deleted(self, found: System) -> None:
+        """As in Kueue; their label of another pod set conflicts with their admission."""
+        for name in ("a", "b"):
+            made = found_pod(name, group="ring", total=2)
+            made["metadata"]["labels"][f"{KUEUE}/podset"] = "another"
+            found.client.create(PODS, made)
+        turns(found)
+        failed = found.workload()
+        assert (failed.status, failed.reason) == ("Finished", "FailedToStart")
+        assert not any(KEPT in (item["metadata"].get("finalizers") or ()) for item in found.pods())
+        found.watcher.tick()
+        assert found.workload().uid == failed.uid, "a finished workload that is there stays"
+        assert delete_workloads(found.cluster, [("team", "ring")], actor="alice")
+        found.watcher.tick()
+        again = found.workload()
+        assert (again.uid != failed.uid, again.status) == (True, "Pending")
+        assert sum(pod_set.count for pod_set in again.pod_sets.all()) == 2
+        assert {row.name for row in Job.objects.filter(group=again.job)} == {"a", "b"}
 
     def test_it_ends_with_its_namespace(self, found: System) -> None:
         for name in ("a", "b"):
