@@ -30,7 +30,7 @@ from clusters.jobs.framework.pod_sets import MAIN
 from clusters.jobs.framework.store import ObjectStore, by_name
 from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for_set, priority_of, set_priority, update_priorities
-from clusters.jobs.kinds.pod import is_gated, is_terminated
+from clusters.jobs.kinds.pod import group_name_of, is_gated, is_terminated
 from clusters.jobs.kinds.pod_group import group_workload
 from clusters.jobs.kinds.statefulset import name_owner, owned_name
 from queues.manifests import kueue_keys as keys
@@ -241,12 +241,29 @@ def _group_name(job: JsonObject, index: str, store: ObjectStore) -> str:
     return owned_name(job, store, index) or name
 
 
+def _rename_group(pod: JsonObject, job: JsonObject, store: ObjectStore) -> bool:
+    """Give a marked pod the name of its group's workload where it names one that is not there; return whether it
+    changed.
+
+    Earlier versions named the groups of a set that was submitted here by the uid that the cluster gave it.
+    """
+    named, index = group_name_of(pod), labels_of(pod).get(_GROUP_INDEX_LABEL)
+    if not named or index is None or store.get("Workload", namespace_of(job), named) is not None:
+        return False
+    workload = _group_name(job, index, store)
+    if workload == named:
+        return False
+    mapping_at(pod, "metadata", "annotations").update({keys.POD_GROUP_NAME: workload, keys.PREBUILT_WORKLOAD: workload})
+    return True
+
+
 def _mark_pod(pod: JsonObject, job: JsonObject, store: ObjectStore) -> bool:
     """Mark a pod as a member of its group; return whether anything changed."""
     queue, labels = queue_name_of(job), labels_of(pod)
     if keys.MANAGED in labels:
+        renamed = _rename_group(pod, job, store)
         if not queue or not is_gated(pod) or labels.get(keys.QUEUE_NAME) == queue:
-            return False
+            return renamed
         set_label(pod, keys.QUEUE_NAME, queue)
         return True
     if _GROUP_INDEX_LABEL not in labels:

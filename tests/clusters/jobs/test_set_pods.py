@@ -58,6 +58,24 @@ def test_pods_of_a_set_that_was_submitted_before_it_had_a_uid_join_its_workload(
     assert group_of_pod(job, workload_of(job, "first", 0), workload_of(job, own, 0)) == own
 
 
+def test_a_pod_that_names_no_workload_that_is_there_is_given_the_one_of_its_group() -> None:
+    """Earlier versions marked the pods of a submitted set with a name of which there is no workload."""
+    job = leader_worker_set(1)
+    job["metadata"] |= {"namespace": "team", "uid": "8a532403-a76a-4ada-a56e-d900841158d8"}
+    store = store_of(job)
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    before = store.get("Pod", "team", "llm-0")
+    assert before is not None
+    store.write(workload_of(job, "first", 0))
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    after = store.get("Pod", "team", "llm-0")
+    assert after is not None
+    assert group_name_of(after) == "first" != group_name_of(before)
+    store.write(workload_of(job, group_name_of(before), 0))
+    LeaderWorkerSet().reconcile_pods("team", "llm", NO_CLUSTER, store)
+    assert store.get("Pod", "team", "llm-0") == after, "its workload is there"
+
+
 def workload_of(job: JsonObject, name: str, index: int) -> JsonObject:
     metadata = {
         "namespace": "team",
