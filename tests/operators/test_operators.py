@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pytest
@@ -182,21 +182,89 @@ def test_an_elastic_ray_cluster_is_resized(
     system: System, plane: ControlPlane, operators: list[ReleasedOperator], webhook: ServedWebhook
 ) -> None:
     """More workers are admitted while the others run, and fewer give their quota back."""
-    [job] = long_jobs_of("RayCluster")
-    job["metadata"]["annotations"] = {ELASTIC_JOB: "true"}
-    plane.kubectl("create", "-f", "-", manifests=[job])
+    plane.kubectl("create", "-f", "-", manifests=[_elastic("RayCluster")])
     system.until("two pods run", partial(_run, system, 2), _PATIENCE)
     first = {pod["metadata"]["uid"] for pod in system.pods()}
     for workers in (3, 1):
-        change = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
-        name = name_of("RayCluster")
-        plane.kubectl("patch", "raycluster", name, "--namespace", "team", "--type=json", "-p", json.dumps(change))
+        _scale_workers(plane, "raycluster", name_of("RayCluster"), workers)
         system.until(f"{workers} workers run", partial(_run, system, 1 + workers), _PATIENCE)
-        reserved = [row for row in Workload.objects.exclude(status="Finished") if row.quota_reserved_at]
-        assert [sum(pod_set.count for pod_set in row.pod_sets.all()) for row in reserved] == [1 + workers]
+        system.until("they have their quota", partial(_reserve, 1 + workers), _PATIENCE)
     assert len(first & {pod["metadata"]["uid"] for pod in system.pods()}) >= 1, "the head was not stopped"
+
+
+def test_an_elastic_ray_job_follows_its_autoscaler(
+    system: System,
+    plane: ControlPlane,
+    operators: list[ReleasedOperator],
+    webhook: ServedWebhook,
+    dashboard: RayDashboard,
+) -> None:
+    """Ray's autoscaler, a program in the head pod, changes the RayCluster: the job's workload gets that size."""
+    job = _elastic("RayJob")
+    cluster = job["spec"]["rayClusterSpec"]
+    # The queue has no quota for memory, which the autoscaler's container requests by default.
+    cluster |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"resources": {"requests": {"cpu": "250m"}}}}
+    cluster["workerGroupSpecs"][0] |= {"minReplicas": 1, "maxReplicas": 5}
+    plane.kubectl("create", "-f", "-", manifests=[job])
+    system.until("two pods run", partial(_run, system, 2), _PATIENCE)
+    first = {pod["metadata"]["uid"] for pod in system.pods()}
+    cluster_name = _ray_cluster_of_the_job(system)
+    _scale_workers(plane, "raycluster", cluster_name, 3)
+    system.until("three workers run", partial(_run, system, 4), _PATIENCE)
+    system.until("they have their quota", partial(_reserve, 4), _PATIENCE)
+    # KubeRay deletes the workers that the autoscaler names, and no others.
+    idle = [pod["metadata"]["name"] for pod in system.pods() if "-worker-" in pod["metadata"]["name"]][:2]
+    _scale_workers(plane, "raycluster", cluster_name, 1, idle=idle)
+    system.until("one worker runs", partial(_run, system, 2), _PATIENCE)
+    system.until("its quota alone is held", partial(_reserve, 2), _PATIENCE)
+    assert len(first & {pod["metadata"]["uid"] for pod in system.pods()}) >= 1, "the head was not stopped"
+    assert dashboard.end("SUCCEEDED") == 1
+    system.until("it has ended", lambda: rows()["RayJob"].status == "Finished", _PATIENCE)
+
+
+def test_an_elastic_ray_job_without_an_autoscaler_holds_the_quota_of_its_own_spec(
+    system: System, plane: ControlPlane, operators: list[ReleasedOperator], webhook: ServedWebhook
+) -> None:
+    """As in Kueue, which counts the workers of the job's spec. KubeRay copies that spec once, into the RayCluster."""
+    plane.kubectl("create", "-f", "-", manifests=[_elastic("RayJob")])
+    system.until("two pods run", partial(_run, system, 2), _PATIENCE)
+    _scale_workers(plane, "rayjob", name_of("RayJob"), 3, within="/spec/rayClusterSpec")
+    system.until("quota for three workers", partial(_reserve, 4), _PATIENCE)
+    cluster = system.admin.get(JOB_KINDS["RayCluster"].resource, "team", _ray_cluster_of_the_job(system))
+    assert cluster is not None
+    assert cluster["spec"]["workerGroupSpecs"][0]["replicas"] == 1
+    assert _run(system, 2)
+
+
+def _elastic(kind: str) -> JsonObject:
+    [job] = long_jobs_of(kind)
+    job["metadata"]["annotations"] = {ELASTIC_JOB: "true"}
+    return job
+
+
+def _ray_cluster_of_the_job(system: System) -> str:
+    [cluster] = system.admin.list(JOB_KINDS["RayCluster"].resource, "team").items
+    name: str = cluster["metadata"]["name"]
+    return name
+
+
+def _scale_workers(
+    plane: ControlPlane, plural: str, name: str, workers: int, *, within: str = "/spec", idle: Sequence[str] = ()
+) -> None:
+    """`idle`: the workers that leave, where Ray's autoscaler chooses them."""
+    group = f"{within}/workerGroupSpecs/0"
+    change: list[JsonObject] = [{"op": "replace", "path": f"{group}/replicas", "value": workers}]
+    if idle:
+        change.append({"op": "add", "path": f"{group}/scaleStrategy", "value": {"workersToDelete": list(idle)}})
+    plane.kubectl("patch", plural, name, "--namespace", "team", "--type=json", "-p", json.dumps(change))
 
 
 def _run(system: System, number: int) -> bool:
     """Whether there are so many pods, and all of them run."""
     return system.phases() == ["Running"] * number
+
+
+def _reserve(pods: int) -> bool:
+    """Whether one workload has quota, for so many pods."""
+    reserved = [row for row in Workload.objects.exclude(status="Finished") if row.quota_reserved_at]
+    return [sum(pod_set.count for pod_set in row.pod_sets.all()) for row in reserved] == [pods]
