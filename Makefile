@@ -136,6 +136,7 @@ pictures: frontend ## pictures of every page in frontend/pictures/: light, dark,
 
 .PHONY: docs
 docs: $(VENV)/.dev ## the documentation as static pages with a search, in .run/site/index.html
+	@rm -rf .run/site
 	@$(BIN)/python scripts/site.py .run/site
 
 .PHONY: lock

@@ -83,7 +83,8 @@ def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workloa
 
     Any tenant can write these keys, so only values that an admission of the job has given are repeated.
     """
-    if keys.REPLACED_SLICE not in annotations_of(made):
+    made_pod_sets = made["spec"]["podSets"]
+    if keys.REPLACED_SLICE not in annotations_of(made) or len(made_pod_sets) != len(spec.pod_sets):
         return spec
     admitted = [each for each in workloads if each.admitted_at is not None]
     given = {
@@ -91,7 +92,7 @@ def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workloa
         keys.CLUSTER_QUEUE: {each.cluster_queue_name for each in admitted},
         keys.LOCAL_QUEUE: {each.queue_name for each in admitted},
     }
-    pod_sets = zip(spec.pod_sets, made["spec"]["podSets"], strict=True)
+    pod_sets = zip(spec.pod_sets, made_pod_sets, strict=True)
     return replace(
         spec,
         pod_sets=tuple(
@@ -104,13 +105,13 @@ def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workloa
 def _marked(
     template: Mapping[str, Any], seen: Mapping[str, Any], given: Mapping[str, Collection[str | None]]
 ) -> dict[str, Any]:
-    """The template, with the keys of another one whose values are given."""
+    """The template, plus the marks of the running pods whose values an admission gave."""
     metadata = dict(template.get("metadata") or {})
     for part, values in (("labels", labels_of(seen)), ("annotations", annotations_of(seen))):
         marks = {key: value for key, value in values.items() if value in given.get(key, ())}
         if marks:
             metadata[part] = {**(metadata.get(part) or {}), **marks}
-    return {**template, "metadata": metadata}
+    return {**template, "metadata": metadata} if metadata else dict(template)
 
 
 def is_admitted(workload: Workload) -> bool:

@@ -22,7 +22,7 @@ from clusters.jobs.owned_keys import SUBMITTED_BY, SUBMITTED_BY_SIGNATURE
 NOTES: Final = (SUBMITTED_BY, SUBMITTED_BY_SIGNATURE)
 _SALT: Final = "kueueweb.submitted-by"
 _BY_UID: Final = "uid"
-"""Stands in a signature where that of a new object has the time."""
+"""Replaces the time in a note that is signed by uid."""
 _MAX_APART_SECONDS: Final = 300.0
 """Between the webhook's answer and the object's creation; clocks differ."""
 _MAX_USERNAME: Final = 150

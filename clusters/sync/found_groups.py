@@ -57,7 +57,7 @@ class FoundGroups:
         """Store the present state of pods; return their groups."""
         groups = set()
         for pod in pods:
-            key = namespace_of(pod), group_name_of(pod)
+            key = group_key(pod)
             if key[1]:
                 self._pods[key][name_of(pod)] = pod
                 groups.add(key)
@@ -69,7 +69,7 @@ class FoundGroups:
         """Drop pods that no longer exist; return their groups."""
         groups = set()
         for pod in pods:
-            key = namespace_of(pod), group_name_of(pod)
+            key = group_key(pod)
             if self._pods.get(key, {}).pop(name_of(pod), None) is not None:
                 groups.add(key)
                 self._strangers.discard(uid_of(pod))
@@ -160,6 +160,11 @@ class FoundGroups:
             if there is not None and uid_of(there) == str(member.row.uid):
                 return True
         return False
+
+
+def group_key(pod: JsonObject) -> GroupKey:
+    """The namespace and the name of the pod's group; the name is empty if it is in none."""
+    return namespace_of(pod), group_name_of(pod)
 
 
 def _waits(pod: JsonObject) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,7 +24,7 @@ from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, is_kept_ended, may_be_taken
 from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
-from clusters.sync.found_groups import FoundGroups, GroupKey
+from clusters.sync.found_groups import FoundGroups, GroupKey, group_key
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
 from foundation.exceptions import Conflict, KueuewebError, ManifestErrors
 from foundation.wake_ups import request_push, request_release
@@ -42,8 +42,12 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
+_LOOK_SECONDS: Final = 5.0
+"""The wait between two looks for groups whose workload was deleted."""
 _PAUSE_SECONDS: Final = 60.0
-"""The wait after pods were submitted again: a name that another workload has is not tried each second."""
+_MAX_PAUSE_SECONDS: Final = 3600.0
+"""The waits before a group is made again once more, which double each time: it may end at once, or its name may be
+taken."""
 _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 
 
@@ -57,7 +61,9 @@ class PodGroupSync(JobSync):
         super().__init__(cluster, JOB_KINDS[POD], client)
         self._groups = FoundGroups(cluster, client)
         self._touched: set[GroupKey] = set()
-        self._next_tick = 0.0
+        self._next_look = 0.0
+        self._pauses: dict[GroupKey, tuple[float, float]] = {}
+        """For a group that was made again: until when it is not made again, and the length of that wait."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
@@ -67,14 +73,26 @@ class PodGroupSync(JobSync):
 
     def tick(self, now: float) -> None:
         """Submit the pods again that still wait after the workload of their group has ended and was deleted."""
-        if self._cluster.is_mirrored or now < self._next_tick:
+        if self._cluster.is_mirrored or now < self._next_look:
             return
-        pods = self._groups.without_workload()
+        self._next_look = now + _LOOK_SECONDS
+        pods = [pod for pod in self._groups.without_workload() if self._is_due(group_key(pod), now)]
         if pods:
-            self._next_tick = now + _PAUSE_SECONDS
+            self._pause({group_key(pod) for pod in pods}, now)
             self._now = datetime.fromtimestamp(now, UTC)
             self._submit_all(pods)
             self._groups.settle(self._groups.note(pods), self._now)
+
+    def _is_due(self, group: GroupKey, now: float) -> bool:
+        return self._pauses.get(group, (now, 0.0))[0] <= now
+
+    def _pause(self, groups: Collection[GroupKey], now: float) -> None:
+        """Let these groups wait, and forget the waits that ended long ago."""
+        kept = {key: pause for key, pause in self._pauses.items() if now - pause[0] < _MAX_PAUSE_SECONDS}
+        for group in groups:
+            seconds = min(kept[group][1] * 2, _MAX_PAUSE_SECONDS) if group in kept else _PAUSE_SECONDS
+            kept[group] = now + seconds, seconds
+        self._pauses = kept
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]

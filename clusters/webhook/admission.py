@@ -141,11 +141,21 @@ class Admission:
             annotations.update(notes)
 
     def _keep_submitter(self, old: JsonObject, job: JsonObject) -> None:
-        """Put back the submitter's note if an update leaves it out, as one that replaces the whole object does."""
+        """Put back the submitter's note if an update leaves it out or changes it, and add none.
+
+        An update that replaces all annotations leaves it out. Operators change it: KubeRay gives the RayCluster of a
+        RayService that service's annotations.
+        """
         before, now = annotations_of(old), annotations_of(job)
-        left_out = {key: before[key] for key in NOTES if key in before and key not in now}
-        if left_out and self._surroundings.submitter_of(old):
-            mapping_at(job, "metadata", "annotations").update(left_out)
+        is_valid = bool(self._surroundings.submitter_of(old))
+        for key in NOTES:
+            if now.get(key) == before.get(key):
+                continue
+            annotations = mapping_at(job, "metadata", "annotations")
+            if is_valid:
+                annotations[key] = before[key]
+            else:
+                annotations.pop(key, None)
 
     def _forged_submitter(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> FieldErrors:
         """The errors of a note that names another user than the submitter, or that was changed since."""
@@ -164,15 +174,18 @@ class Admission:
     def _forged_submitter_of_pod(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
         """The errors of an edited pod, which no webhook mutates.
 
-        Its note stays as it is, and a pod that waits at a gate for its quota enters no queue without a note.
+        Its note stays as it is; an invalid one may be removed. A pod that waits at a gate for its quota is put into a
+        queue by its submitter only.
         """
         now, before = annotations_of(request.object), annotations_of(request.old)
-        has_submitter = bool(self._surroundings.submitter_of(request.old))
-        changed = [key for key in NOTES if has_submitter and now.get(key) != before.get(key)]
+        submitter = self._surroundings.submitter_of(request.old)
+        changed = [key for key in NOTES if now.get(key) != before.get(key) and (submitter or key in now)]
         if changed:
-            rule = "is written only by the admission webhook. Keep its value"
+            rule = "is written only by the admission webhook. Leave it as it is"
             return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
-        if has_submitter or not _our_gates(request.object) or not _is_entered(request, request.object, context):
+        if not _our_gates(request.object) or not _is_entered(request, request.object, context):
+            return []
+        if submitter and submitter == request.username:
             return []
         rule = "is added to a waiting pod only when the pod is created. Delete the pod, and create it with the label"
         return [forbidden(f"metadata.labels[{keys.QUEUE_NAME}]", rule)]

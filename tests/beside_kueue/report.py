@@ -9,6 +9,8 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 _ENOUGH: Final = 0.99
+_MIN_COMPARED: Final = 50
+_MAX_UNFINISHED: Final = 0.01
 _DURATIONS: Final = "kueue_admission_attempt_duration_seconds_"
 
 
@@ -19,8 +21,10 @@ def agreement(counts: Mapping[str, int]) -> float:
 
 
 def is_enough(counts: Mapping[str, int]) -> bool:
-    """Whether 99 in 100 decisions agree."""
-    return agreement(counts) >= _ENOUGH
+    """Whether 99 in 100 decisions agree, of enough decisions of all sorts, of which nearly all were compared."""
+    compared = counts["agreed"] + counts["differed"]
+    shows_much = compared >= _MIN_COMPARED and counts["their_preemptions"] > 0
+    return shows_much and counts["unfinished"] <= _MAX_UNFINISHED * compared and agreement(counts) >= _ENOUGH
 
 
 def pace(metrics: str) -> str:

@@ -30,6 +30,9 @@ def test_99_in_100_are_enough_and_none_is_not() -> None:
     assert is_enough(_COUNTS)
     assert not is_enough({**_COUNTS, "differed": 2})
     assert not is_enough({**_COUNTS, "agreed": 0, "differed": 0})
+    assert not is_enough({**_COUNTS, "agreed": 3, "differed": 0}), "too few"
+    assert not is_enough({**_COUNTS, "unfinished": 2})
+    assert not is_enough({**_COUNTS, "their_preemptions": 0})
 
 
 def test_the_time_of_kueues_attempts_is_told() -> None:

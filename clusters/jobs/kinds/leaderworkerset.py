@@ -242,8 +242,8 @@ def _group_name(job: JsonObject, index: str, store: ObjectStore) -> str:
 
 
 def _rename_group(pod: JsonObject, job: JsonObject, store: ObjectStore) -> bool:
-    """Give a marked pod the name of its group's workload where it names one that is not there; return whether it
-    changed.
+    """Give a marked pod the name of its group's workload if the workload that it names does not exist; return whether
+    it changed.
 
     Earlier versions named the groups of a set that was submitted here by the uid that the cluster gave it.
     """
@@ -251,7 +251,7 @@ def _rename_group(pod: JsonObject, job: JsonObject, store: ObjectStore) -> bool:
     if not named or index is None or store.get("Workload", namespace_of(job), named) is not None:
         return False
     workload = _group_name(job, index, store)
-    if workload == named:
+    if store.get("Workload", namespace_of(job), workload) is None:
         return False
     mapping_at(pod, "metadata", "annotations").update({keys.POD_GROUP_NAME: workload, keys.PREBUILT_WORKLOAD: workload})
     return True

@@ -433,11 +433,29 @@ class TestFoundGroup:
         found.watcher.tick()
         assert found.workload().uid == failed.uid, "a finished workload that is there stays"
         assert delete_workloads(found.cluster, [("team", "ring")], actor="alice")
+        found.advance(5)
         found.watcher.tick()
         again = found.workload()
         assert (again.uid != failed.uid, again.status) == (True, "Pending")
         assert sum(pod_set.count for pod_set in again.pod_sets.all()) == 2
         assert {row.name for row in Job.objects.filter(group=again.job)} == {"a", "b"}
+
+    def test_a_group_that_fails_each_time_is_made_again_later_and_later(self, found: System) -> None:
+        """It may preempt others each time."""
+        made = found_pod("a", group="ring", total=1)
+        made["metadata"]["labels"][f"{KUEUE}/podset"] = "another"
+        found.client.create(PODS, made)
+        waits = []
+        for _ in range(3):
+            turns(found)
+            assert found.workload().reason == "FailedToStart"
+            assert delete_workloads(found.cluster, [("team", "ring")], actor="alice")
+            waits.append(0)
+            while not Workload.objects.exists():
+                found.advance(10)
+                waits[-1] += 10
+                found.watcher.tick()
+        assert waits[0] <= 10 < 40 <= waits[1] <= 70 < 100 <= waits[2] <= 130
 
     def test_it_ends_with_its_namespace(self, found: System) -> None:
         for name in ("a", "b"):

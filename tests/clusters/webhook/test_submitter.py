@@ -45,8 +45,20 @@ def test_a_job_is_of_the_user_who_made_it(guarded: GuardedSystem) -> None:
 def test_what_a_tenant_writes_there_is_written_over(guarded: GuardedSystem) -> None:
     guarded.kubectl.create(annotated(gpu_job(), **{NOTE: "alice", SIGNATURE: "1:x"}))
     assert submitters(guarded) == {"train": USER}
-    changed = guarded.kubectl.patch("Job", "train", {"metadata": {"annotations": {NOTE: "alice"}}})
-    assert (changed.code, changed.body["details"]["causes"][0]["field"]) == (403, f"metadata.annotations[{NOTE}]")
+    notes = notes_of(guarded)
+    assert guarded.kubectl.patch("Job", "train", {"metadata": {"annotations": {NOTE: "alice"}}}).code == 200
+    assert notes_of(guarded) == notes
+
+
+def test_an_operator_may_give_a_job_the_annotations_of_another(guarded: GuardedSystem) -> None:
+    """As KubeRay does for the RayCluster of a RayService; the note is not the job's, and is not taken over."""
+    for name in ("service", "cluster"):
+        guarded.kubectl.create(gpu_job(name))
+    guarded.client.create(JOB_KINDS["Job"].resource, gpu_job("of-before", suspend=True))
+    copied, own = notes_of(guarded, "service"), notes_of(guarded, "cluster")
+    for name in ("cluster", "of-before"):
+        assert guarded.kubectl.patch("Job", name, {"metadata": {"annotations": copied}}).code == 200
+    assert (notes_of(guarded, "cluster"), notes_of(guarded, "of-before")) == (own, {})
 
 
 def test_a_job_is_of_the_user_who_queues_it_later(guarded: GuardedSystem) -> None:
@@ -119,6 +131,24 @@ def test_a_pod_may_leave_a_queue_and_return(guarded: GuardedSystem) -> None:
     for name in (None, queue):
         guarded.kubectl.patch("Pod", "alone", {"metadata": {"labels": {QUEUE: name}}})
     assert submitters(guarded) == {"alone": USER}
+
+
+def test_a_pod_takes_no_note_of_another_pod(guarded: GuardedSystem) -> None:
+    """Notes of new objects are signed for the prefix of their name: a pod of the same prefix could use a copy."""
+    pods = JOB_KINDS["Pod"].resource
+    made = []
+    for gated in (False, True):
+        pod = gpu_pod("alone")
+        pod["metadata"]["generateName"] = pod["metadata"].pop("name") + "-"
+        if gated:
+            del pod["metadata"]["labels"][QUEUE]
+            pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+        answer = guarded.kubectl.create(pod)
+        assert answer.code == 201, answer.body
+        made.append(answer.body["metadata"]["name"])
+    notes = guarded.kubectl.get(pods, made[0])["metadata"]["annotations"]
+    copied = {key: notes[key] for key in (NOTE, SIGNATURE)}
+    assert guarded.kubectl.patch("Pod", made[1], {"metadata": {"annotations": copied}}).code == 403
 
 
 def test_an_invalid_note_can_be_removed(guarded: GuardedSystem) -> None:
