@@ -116,7 +116,7 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     dialog.get_by_label("Name").fill("from-the-page")
     dialog.get_by_label("Flavor of a new group").fill("gpu-v100-32gb")
     dialog.get_by_role("button", name="Add quota").click()
-    manifest = dialog.get_by_label("Manifest")
+    manifest = dialog.get_by_role("textbox", name="Manifest")
     manifest.fill(manifest.input_value().replace('nominalQuota: "0"', 'nominalQuota: "3"'))  # the text, and
     expect(dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")).to_have_value("3")  # the form follows
     dialog.get_by_role("button", name="Save").click()

@@ -178,7 +178,7 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("combobox", name="Start from").click()
     page.get_by_role("option", name="CPU only").click()
-    manifest = dialog.get_by_label("Manifest")
+    manifest = dialog.get_by_role("textbox", name="Manifest")
     dialog.get_by_label("Pods", exact=True).fill("2")
     dialog.get_by_label("CPU cores").fill("250m")
     dialog.get_by_label("Command").fill('sh -c "sleep 5"')
@@ -246,7 +246,7 @@ def test_a_submission_that_could_never_start_is_offered_the_queue_that_starts_it
     expect(result).to_contain_text("In ai-research/research-queue it would start now.")
     result.get_by_role("button", name="Use this queue").click()
     expect(queue).to_have_value("ai-research/research-queue")
-    expect(dialog.get_by_label("Manifest")).to_have_value(re.compile("queue-name: research-queue"))
+    expect(dialog.get_by_role("textbox", name="Manifest")).to_have_value(re.compile("queue-name: research-queue"))
     expect(result).to_contain_text("would start now")
 
 
