@@ -46,7 +46,7 @@ _QUEUES: Final[dict[str, tuple[str, _Quotas, dict[str, Any]]]] = {
         {"queueingStrategy": "StrictFIFO", "preemption": {**_FIXED, "withinClusterQueue": "Never"}},
     ),
 }
-"""Of each ClusterQueue: its cohort, its quotas of cpu by flavor, and the fields that differ from the others'."""
+"""By ClusterQueue, the cohort, the quotas of cpu by flavor, and the fields that differ from the usual ones."""
 _GROUP_EVERY: Final = 8
 """One in so many jobs is a group of pods."""
 _CPUS: Final = (1, 1, 2, 2, 3, 4, 6, 8)

@@ -33,7 +33,7 @@ from tests.kubernetes.real_kueue import RealKueue, default_configuration
 from tests.kueue_suite.checkout import Checkout
 
 _FOLDER: Final = ROOT / ".run" / "kueue-suite"
-"""That of `make test-kueue-suite`, which builds the same program."""
+"""The folder in which `make test-kueue-suite` builds the same program."""
 _LATE_SECONDS: Final = 75.0
 """A decision that Kueue has not made a minute later is a difference."""
 _NEWS_SECONDS: Final = 60.0
@@ -101,7 +101,7 @@ def _compare(plane: ControlPlane, folder: Path, configuration: JsonObject, optio
 
 
 def _config_map(configuration: JsonObject) -> JsonObject:
-    """As a Kueue in a pod has its Configuration."""
+    """Return the ConfigMap from which a Kueue in a pod reads its Configuration."""
     metadata = {"namespace": KUEUES_NAMESPACE, "name": "kueue-manager-config"}
     data = {"controller_manager_config.yaml": yaml.safe_dump(configuration)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

@@ -38,7 +38,7 @@ class ShadowSystem:
         self._token = ""
 
     def start(self, configuration: str) -> None:
-        """As docs/switching.md says; returns when REST answers."""
+        """Start the processes as docs/switching.md describes; return when REST answers."""
         install(self._plane, [item for file in _FILES for item in documents(file)])
         kubeconfig = self._processes.folder / "watcher.kubeconfig"
         kubeconfig.write_text(

@@ -74,7 +74,7 @@ def test_a_workload_has_the_labels_and_annotations_of_its_job_that_are_named(ser
 
 
 def test_a_stateful_set_hands_nothing_over(served: ServedCluster) -> None:
-    """As in Kueue, which names no keys for these workloads."""
+    """Kueue copies no keys to the workloads of StatefulSets."""
     metadata = {
         "name": "serve",
         "namespace": "team",

@@ -421,7 +421,7 @@ class TestFoundGroup:
         assert all(KEPT not in (live["metadata"].get("finalizers") or ()) for live in found.pods())
 
     def test_pods_that_could_not_start_are_a_group_again_once_its_workload_is_deleted(self, found: System) -> None:
-        """As in Kueue; their label of another pod set conflicts with their admission."""
+        """Kueue does the same. The pods' label of another pod set conflicts with the admission."""
         for name in ("a", "b"):
             made = found_pod(name, group="ring", total=2)
             made["metadata"]["labels"][f"{KUEUE}/podset"] = "another"

@@ -51,7 +51,7 @@ def test_what_a_tenant_writes_there_is_written_over(guarded: GuardedSystem) -> N
 
 
 def test_an_operator_may_give_a_job_the_annotations_of_another(guarded: GuardedSystem) -> None:
-    """As KubeRay does for the RayCluster of a RayService; the note is not the job's, and is not taken over."""
+    """KubeRay copies the annotations of a RayService to its RayCluster. The note of another job is dropped."""
     for name in ("service", "cluster"):
         guarded.kubectl.create(gpu_job(name))
     guarded.client.create(JOB_KINDS["Job"].resource, gpu_job("of-before", suspend=True))
