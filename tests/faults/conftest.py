@@ -24,9 +24,11 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Print each cell as it ends: a run takes hours."""
-    reporter = item.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and _cells and _cells[-1].test == item.name:
-        reporter.write_line(f"\n{_row(_cells[-1])}")
+    plugins = item.config.pluginmanager
+    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
+    if reporter is not None and capture is not None and _cells and _cells[-1].test == item.name:
+        with capture.global_and_fixture_disabled():  # else the line is shown only if the test fails
+            reporter.write_line(f"\n{_row(_cells[-1])}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
