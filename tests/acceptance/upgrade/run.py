@@ -24,13 +24,15 @@ _DECISIONS: Final = """
     FROM scheduler_decision WHERE id <= %s
 """
 _MAX_ID: Final = 2**62
-# A copy of a workload that has ended, whose job it is not: by the columns that its release has.
+# A copy of a workload that has ended, whose job it is not: by the columns that its release has. In the list of columns,
+# the function would be called once for each of them.
 _OLD: Final = """
-    INSERT INTO queues_workload SELECT (jsonb_populate_record(ended.whole, jsonb_build_object(
+    INSERT INTO queues_workload SELECT old.* FROM generate_series(1, %s) AS number
+    CROSS JOIN (SELECT found AS whole FROM queues_workload AS found WHERE status = 'Finished' LIMIT 1) AS ended
+    CROSS JOIN LATERAL jsonb_populate_record(ended.whole, jsonb_build_object(
         'id', nextval(pg_get_serial_sequence('queues_workload', 'id')), 'uid', gen_random_uuid(),
         'name', 'old-' || number, 'job_id', NULL
-    ))).* FROM generate_series(1, %s) AS number
-    CROSS JOIN (SELECT found AS whole FROM queues_workload AS found WHERE status = 'Finished' LIMIT 1) AS ended
+    )) AS old
 """
 
 
