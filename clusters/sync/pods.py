@@ -185,6 +185,8 @@ class PodSync:
         self._of_workload: dict[str, set[str]] = defaultdict(set)
         self._decided: dict[tuple[str, str], _Decided] = {}
         self._usage: tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]] | None = None
+        self._external: set[str] | None = None
+        """The pods with stored slices since the last list; None before the first one."""
         self._vendors = VENDORS
         self._settings: object = None
         self._versions: dict[str, str] = {}
@@ -367,12 +369,14 @@ class PodSync:
             for uid, held in found.items()
             if batch.listed or uid in batch.stored
         ]
+        if self._external is not None:
+            self._external.update(pod.uid for pod in holding)
         changed = record_external(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
         if batch.listed:
             changed |= keep_external(self._cluster.pk, found.keys())
+            self._external = set(found)
         else:
-            ended = batch.gone | (batch.stored.keys() - found.keys())
-            changed |= forget_external(self._cluster.pk, ended) if ended else False
+            changed |= self._forget_external(batch.gone | (batch.stored.keys() - found.keys()))
         foreign = [pod for pod in self._pods.values() if self._is_foreign(pod)]
         usage = _usage(foreign), _usage(pod for pod in foreign if self._decided_of(pod).holds_quota)
         if usage != self._usage or batch.listed:
@@ -381,14 +385,23 @@ class PodSync:
         if changed:
             wake_scheduler(self._cluster.name)
 
+    def _forget_external(self, ended: set[str]) -> bool:
+        """Delete the stored slices of pods that ended; return whether there were any."""
+        if self._external is not None:
+            ended = ended & self._external
+        changed = forget_external(self._cluster.pk, ended) if ended else False
+        if self._external is not None:
+            self._external -= ended
+        return changed
+
     def _decided_of(self, pod: _Pod) -> _Decided:
         return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
 
     def _is_foreign(self, pod: _Pod) -> bool:
         """Whether a pod's requests are not reserved: it is unmanaged, or on another node than assigned."""
-        decided = self._decided_of(pod)
         if pod.ended or not (pod.node or pod.found is not None):
             return False
+        decided = self._decided_of(pod)
         return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
 
     def _external_of(self, pod: _Pod) -> FoundAllocation | None:

@@ -9,6 +9,7 @@ keys of changed ones in the given order. User actions on one slice of an elastic
 because they are one job.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,14 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from psycopg import sql
 
 from accounts.models import Cluster
 from foundation.exceptions import Conflict
 from foundation.wake_ups import request_push, wake_scheduler
-from queues.models import Pod, Workload
+from queues.models import Workload
 from queues.services.bulk import json_text
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
@@ -34,7 +35,6 @@ from scheduling.model.vocabulary import (
     EvictionReason,
     FinishedReason,
     PodsReadyReason,
-    WorkloadStatus,
 )
 
 Keys = Iterable[tuple[str, str]]
@@ -98,6 +98,13 @@ _UNFINISHED: Final[LiteralString] = "workload.status <> 'Finished'"
 _HAS_PODS: Final[LiteralString] = """
     EXISTS (SELECT FROM queues_pod AS pod
         WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed'))
+"""
+_SETTLED: Final = """
+    SELECT namespace, name, ending::text FROM queues_workload AS workload
+    WHERE cluster_id = %s AND ending IS NOT NULL AND status <> 'Finished' AND NOT EXISTS (
+        SELECT FROM queues_pod AS pod WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed')
+    )
+    ORDER BY id
 """
 _ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, FinishedReason.WORKLOAD_SLICE_REPLACED)
 _FINISHED: Final = "The job finished"
@@ -417,10 +424,10 @@ def require_no_jobs(cluster: Cluster, keys: Keys) -> None:
 
 def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tuple[str, str]]:
     """Finish the workloads whose job ended before their last pod, once their pods are gone."""
-    ending = Workload.objects.filter(cluster=cluster, ending__isnull=False).exclude(status=WorkloadStatus.FINISHED)
-    alive = Pod.objects.filter(workload=OuterRef("pk")).exclude(phase__in=("Succeeded", "Failed"))
-    rows = ending.exclude(Exists(alive)).values_list("namespace", "name", "ending")
-    return _finish_ending(cluster, list(rows), f"NOT {_HAS_PODS}", now or timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute(_SETTLED, [cluster.pk])
+        rows = [(namespace, name, json.loads(ending)) for namespace, name, ending in cursor.fetchall()]
+    return _finish_ending(cluster, rows, f"NOT {_HAS_PODS}", now or timezone.now())
 
 
 def _finish_ending(

@@ -24,6 +24,9 @@ from tests.simulated_cluster import job
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FEW, MANY = 2, 12
+STATEMENTS: Final = {"found": 93, "decided": 24, "started": 26, "running": 83, "ended": 91}
+"""At most, of each step of a batch: most of a Job's cost where few arrive together. Lower them with the code; a higher
+one needs a reason."""
 QUEUES: Final = ("kueueweb:celery:push", "kueueweb:celery:scheduler")
 
 
@@ -91,3 +94,10 @@ def test_ten_more_jobs_cost_no_message(system: System) -> None:
     system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     found = costs(system, "many", MANY)
     assert all(cost.messages <= len(QUEUES) for cost in found.values()), found
+
+
+def test_the_steps_of_a_batch_ask_no_more_statements_than_they_did(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    costs(system, "warm", FEW)
+    statements = {step: cost.statements for step, cost in costs(system, "few", FEW).items()}
+    assert {step: count for step, count in statements.items() if count > STATEMENTS[step]} == {}

@@ -178,6 +178,8 @@ def set_condition(workload: Workload, status: ConditionStatus, reason: str, mess
 
 def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: datetime | None = None) -> None:
     """Record how pods of groups ended, by the keys of their rows, and update their groups."""
+    if not phases:
+        return
     with transaction.atomic():
         changed: set[int] = set()
         for phase in MemberPhase:
