@@ -5,8 +5,10 @@ That is why nothing here may fail or delay the request that caused it.
 """
 
 import logging
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +30,8 @@ PUSH_QUEUE: Final = "push"
 
 _COLLAPSE_MILLISECONDS: Final = 1000
 """A wake-up replaces all later ones for this long, unless the task takes it sooner (`wake_taken`)."""
+_JOINED_SECONDS: Final = 0.1
+"""Wake-ups that have waited this long to be joined with others are sent with the next one."""
 _PAUSE_SECONDS: Final = 1.0
 """After Redis did not answer, the tick alone wakes the engine for this long."""
 
@@ -79,6 +83,14 @@ def request_chore(task: str, seconds: float) -> None:
     _broker.send_once(task, PUSH_QUEUE, _key(task, ""), {}, seconds)
 
 
+@contextmanager
+def joined_wake_ups() -> Iterator[None]:
+    """Send the wake-ups of this thread's block at its end, each once: several commits then cause one run instead of a
+    run each."""
+    with _broker.joined():
+        yield
+
+
 def wake_taken(task: str, cluster: str) -> None:
     """The task calls this before it reads anything: later changes need another wake-up."""
     try:
@@ -91,16 +103,50 @@ def _key(task: str, cluster: str) -> str:
     return f"kueueweb:wake:{task}:{cluster}"
 
 
+class _Joined(threading.local):
+    """The wake-ups that wait for the end of a block of this thread, as (task, queue, cluster); None outside a block."""
+
+    waiting: dict[tuple[str, str, str], None] | None = None
+    since: float = 0.0
+
+
 class _Broker:
     """Sends wake-ups, and stops trying for a moment when Redis does not answer."""
 
     def __init__(self) -> None:
         self._paused_until = 0.0
+        self._joined = _Joined()
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Delay the wake-ups of the block to its end; a block within another one changes nothing."""
+        if self._joined.waiting is not None:
+            yield
+            return
+        self._joined.waiting = {}
+        try:
+            yield
+        finally:
+            self._send_waiting()
+            self._joined.waiting = None
 
     def send(self, task: str, queue: str, cluster: str, **arguments: Any) -> None:
         """Send the task. One without arguments of its own is not sent while another is on its way."""
-        key = "" if arguments else _key(task, cluster)
-        self.send_once(task, queue, key, {"cluster": cluster, **arguments}, expires=60)
+        waiting = self._joined.waiting
+        if waiting is None or arguments:
+            key = "" if arguments else _key(task, cluster)
+            self.send_once(task, queue, key, {"cluster": cluster, **arguments}, expires=60)
+            return
+        if not waiting:
+            self._joined.since = time.monotonic()
+        waiting.setdefault((task, queue, cluster))
+        if time.monotonic() - self._joined.since >= _JOINED_SECONDS:
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        waiting, self._joined.waiting = self._joined.waiting or {}, {}
+        for task, queue, cluster in waiting:
+            self.send_once(task, queue, _key(task, cluster), {"cluster": cluster}, expires=60)
 
     def send_once(self, task: str, queue: str, key: str, kwargs: Mapping[str, Any], expires: float) -> None:
         """Send the task, unless one with the same key, where it has one, is on its way."""

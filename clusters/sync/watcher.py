@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Final
 
@@ -60,6 +61,7 @@ from clusters.sync.suspendable_jobs import SuspendableJobSync
 from clusters.sync.workloads import WorkloadSync
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.transactions import unnoticed_transaction
+from foundation.wake_ups import joined_wake_ups
 from queues.models import Workload
 
 _log = logging.getLogger(__name__)
@@ -342,9 +344,10 @@ class Watcher:
                 if self._look_at_mode():
                     return True
             self._look_around(reflectors.served)
-            if items:
-                self.apply(items)
-            self.tick()
+            with nullcontext() if any(isinstance(item, Listing) for _, item in items) else joined_wake_ups():
+                if items:
+                    self.apply(items)
+                self.tick()
             self._beat(heard=bool(items))
         except DatabaseError as error:
             _log.error("Changes in the cluster could not be stored; listing all objects again: %s", error)

@@ -63,3 +63,37 @@ def test_without_redis_nothing_is_raised_and_little_time_lost(
     wake_ups.wake_taken(wake_ups.SCHEDULE_TASK, "default")
     assert wake_ups._broker._paused_until > 0  # the tick alone wakes for a while
     assert waiting(redis) == 0
+
+
+def test_joined_wake_ups_are_sent_once_at_the_end(redis: Any, django_capture_on_commit_callbacks: Captured) -> None:
+    with wake_ups.joined_wake_ups():
+        for cluster in ("default", "other", "default"):
+            with django_capture_on_commit_callbacks(execute=True):
+                wake_ups.wake_scheduler(cluster)
+            wake_ups.wake_taken(wake_ups.SCHEDULE_TASK, cluster)
+        assert waiting(redis) == 0
+    assert waiting(redis) == 2
+
+
+def test_joined_wake_ups_are_sent_after_an_error(redis: Any, django_capture_on_commit_callbacks: Captured) -> None:
+    def wake_and_fail() -> None:
+        with wake_ups.joined_wake_ups():
+            with django_capture_on_commit_callbacks(execute=True):
+                wake_ups.wake_scheduler("default")
+            raise ValueError("later")
+
+    with pytest.raises(ValueError, match="later"):
+        wake_and_fail()
+    assert waiting(redis) == 1
+
+
+def test_a_long_block_delays_its_first_wake_up_no_longer_than_its_next_one(
+    redis: Any, django_capture_on_commit_callbacks: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with wake_ups.joined_wake_ups():
+        with django_capture_on_commit_callbacks(execute=True):
+            wake_ups.wake_scheduler("default")
+        monkeypatch.setattr(wake_ups, "_JOINED_SECONDS", 0.0)
+        with django_capture_on_commit_callbacks(execute=True):
+            wake_ups.wake_scheduler("other")
+        assert waiting(redis) == 2
