@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import select
+import time
+from typing import Final
 
 from django.db.backends.postgresql.base import DatabaseWrapper as DjangosWrapper
 from psycopg.pq import TransactionStatus
 
+_LONGEST_SECONDS: Final = 900.0
+"""The age at which a session ends even if it is used: what it remembers of plans and tables grows."""
+
 
 class DatabaseWrapper(DjangosWrapper):
-    """A connection that is asked before each unit of work whether it can still be used, as CONN_HEALTH_CHECKS wants."""
+    """A connection that is asked before each unit of work whether it can still be used, as CONN_HEALTH_CHECKS wants.
+
+    CONN_MAX_AGE is how long it is kept without use, not its age: a new session plans the statements of all triggers
+    again.
+    """
+
+    _opened_at = 0.0
+
+    def connect(self) -> None:
+        super().connect()
+        self._opened_at = time.monotonic()
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        super().close_if_unusable_or_obsolete()
+        if self.connection is not None and self.close_at is not None:
+            kept_until = time.monotonic() + self.settings_dict["CONN_MAX_AGE"]
+            self.close_at = min(kept_until, self._opened_at + _LONGEST_SECONDS)
 
     def is_usable(self) -> bool:
         """Whether the server has not ended the session.

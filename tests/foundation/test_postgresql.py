@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, connections, transaction
 
+from foundation.postgresql import base
 from foundation.postgresql.base import DatabaseWrapper
 from tests.patience import PATIENCE_SECONDS
 
@@ -71,3 +73,28 @@ def test_a_closed_connection_is_not_usable() -> None:
     assert not connection.is_usable()
     connection.close()
     assert session_id()
+
+
+def test_a_session_is_kept_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_id()
+    kept: Any = connections["default"]
+    monkeypatch.setattr(time, "monotonic", lambda: kept._opened_at + 50.0)
+    kept.close_if_unusable_or_obsolete()
+    monkeypatch.setattr(time, "monotonic", lambda: kept._opened_at + 100.0)  # it was used 50 s ago
+    kept.close_if_unusable_or_obsolete()
+    assert session_id() == session
+    monkeypatch.setattr(time, "monotonic", lambda: kept._opened_at + 161.0)
+    kept.close_if_unusable_or_obsolete()
+    assert session_id() != session
+
+
+def test_a_session_that_is_used_ends_at_some_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_id()
+    kept: Any = connections["default"]
+    ages = range(0, int(base._LONGEST_SECONDS) + 60, 30)
+    for age in ages:
+        monkeypatch.setattr(time, "monotonic", lambda age=age, since=kept._opened_at: since + age)
+        kept.close_if_unusable_or_obsolete()
+        if age < base._LONGEST_SECONDS:
+            assert kept.connection is not None
+    assert session_id() != session
