@@ -46,3 +46,4 @@ class Job(NamespacedObject):
     class Meta:
         ordering = ["namespace", "name"]
         constraints = [models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="job_unique")]
+        indexes = [models.Index(fields=["cluster", "uid"], name="job_uid")]

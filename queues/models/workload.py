@@ -132,6 +132,7 @@ class Workload(NamespacedObject):
         ordering = ["id"]
         constraints = [models.UniqueConstraint(fields=["cluster", "namespace", "name"], name="workload_unique")]
         indexes = [
+            models.Index(fields=["cluster", "uid"], name="workload_uid"),
             models.Index(fields=["cluster", "status", "id"], name="workload_status"),
             models.Index(fields=["cluster", "cluster_queue_name", "status", "id"], name="workload_cluster_queue"),
             models.Index(fields=["cluster", "namespace", "queue_name", "id"], name="workload_local_queue"),

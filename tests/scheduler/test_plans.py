@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from psycopg.errors import Diagnostic
 
 from accounts.models import Cluster
-from queues.models import Workload
+from clusters.audit.pods import pods_and_rows
+from clusters.jobs.objects import JOB_UID_LABEL, WORKLOAD_UID_LABEL
+from queues.models import Job, Workload
 from queues.services.workloads import record_finished
 from scheduler.leader.engine import Engine
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
@@ -59,6 +62,15 @@ def executed_nodes() -> Iterator[list[dict[str, Any]]]:
         connection.close()
 
 
+def most_rows_read(nodes: Iterable[dict[str, Any]], table: str) -> float:
+    """The most rows of the table that a node has read."""
+    return max(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for node in nodes
+        if node.get("Relation Name") == table and "Scan" in node["Node Type"]
+    )
+
+
 @pytest.fixture
 def admitted() -> Cluster:
     """A cluster with many admitted workloads beside others, and a session that has changed a single one before."""
@@ -98,10 +110,34 @@ def test_workloads_are_found_by_name_among_those_beside_them(admitted: Cluster) 
             len(record_finished(admitted, [("team", f"each-{number}") for number in range(MANY)], actor="alice"))
             == MANY
         )
-    read = [
-        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-        for node in nodes
-        if node.get("Relation Name") == "queues_workload" and "Scan" in node["Node Type"]
-    ]
-    assert read
-    assert max(read) <= MANY + 1
+    assert 0 < most_rows_read(nodes, "queues_workload") <= MANY + 1
+
+
+@pytest.fixture
+def many(admitted: Cluster) -> Cluster:
+    """The same cluster, with as many finished jobs as other workloads, and statistics."""
+    Job.objects.bulk_create(
+        Job(
+            cluster=admitted,
+            kind="Job",
+            namespace="team",
+            name=f"beside-{number}",
+            uid=uuid4(),
+            created_at=START,
+            manifest={},
+        )
+        for number in range(3000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE queues_workload, queues_job")
+    return admitted
+
+
+def test_the_rows_of_a_pod_are_found_by_their_uids_among_those_beside_them(many: Cluster) -> None:
+    workload, job = Workload.objects.get(name="each-0"), Job.objects.get(name="beside-0")
+    labels = {WORKLOAD_UID_LABEL: str(workload.uid), JOB_UID_LABEL: str(job.uid)}
+    pod = {"metadata": {"name": "pod", "namespace": "team", "labels": labels}, "spec": {"nodeName": "node-1"}}
+    with executed_nodes() as nodes:
+        assert list(pods_and_rows(many, [pod])) == []
+    assert most_rows_read(nodes, "queues_workload") == 1
+    assert most_rows_read(nodes, "queues_job") == 1
