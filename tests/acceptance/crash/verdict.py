@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
+from scheduling.model.vocabulary import WorkloadStatus
 from tests.acceptance.crash.logs import tracebacks
 from tests.acceptance.crash.rest import Account
 from tests.acceptance.crash.stack import Stack
@@ -18,6 +19,7 @@ from tests.acceptance.crash.tenants import CRON_JOB, ENDLESS, AdminAtWork, Fate,
 _SETTLE_SECONDS: Final = 120.0
 _LIST_SECONDS: Final = 300.0
 _DRAIN_SECONDS: Final = 600.0
+_UNFINISHED: Final = ",".join(status for status in WorkloadStatus if status != WorkloadStatus.FINISHED)
 _ENDED_BY: Final = (Fate.CANCELLED, Fate.DELETED)
 _UNSETTLED: Final = {
     "notes": "SELECT count(*) FROM scheduler_change",
@@ -58,10 +60,12 @@ def _promises(tenants: list[TenantAtWork]) -> list[Promise]:
     return [promise for tenant in tenants for promise in tenant.promises]
 
 
-def _rows(account: Account) -> _Rows:
+def _rows(account: Account, namespaces: set[str]) -> _Rows:
+    """The workloads of the tenants' namespaces: an upgrade has a million in another one."""
     found: _Rows = defaultdict(list)
-    for row in account.every("workloads/"):
-        found[owner_of(row)].append(row)
+    for namespace in namespaces:
+        for row in account.every("workloads/", namespace=namespace):
+            found[owner_of(row)].append(row)
     return found
 
 
@@ -69,7 +73,7 @@ def _rows_once_listed(account: Account, promises: list[Promise]) -> _Rows:
     """All rows, when the watcher has listed again what it lists after its last kill: jobs of the cluster come by it."""
     deadline = time.monotonic() + _LIST_SECONDS
     while True:
-        rows = _rows(account)
+        rows = _rows(account, {promise.namespace for promise in promises})
         if all(key_of(each) in rows for each in promises if _must_be_there(each)) or time.monotonic() > deadline:
             return rows
         time.sleep(5.0)
@@ -140,8 +144,7 @@ def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
     deadline = time.monotonic() + _DRAIN_SECONDS
     left: list[dict[str, Any]] = []
     while time.monotonic() < deadline:
-        left = admin.account.every("workloads/", active="true") + admin.account.every("workloads/", active="false")
-        left = [row for row in left if row["status"] != "Finished"]
+        left = admin.account.every("workloads/", status=_UNFINISHED)
         if not left:
             return
         for row in left:

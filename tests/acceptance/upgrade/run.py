@@ -31,7 +31,7 @@ _OLD: Final = """
     CROSS JOIN (SELECT found AS whole FROM queues_workload AS found WHERE status = 'Finished' LIMIT 1) AS ended
     CROSS JOIN LATERAL jsonb_populate_record(ended.whole, jsonb_build_object(
         'id', nextval(pg_get_serial_sequence('queues_workload', 'id')), 'uid', gen_random_uuid(),
-        'name', 'old-' || number, 'job_id', NULL
+        'namespace', 'old', 'name', 'old-' || number, 'job_id', NULL
     )) AS old
 """
 
