@@ -64,11 +64,12 @@ def executed_nodes() -> Iterator[list[dict[str, Any]]]:
 
 def most_rows_read(nodes: Iterable[dict[str, Any]], table: str) -> float:
     """The most rows of the table that a node has read."""
-    return max(
+    read: list[float] = [
         (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
         for node in nodes
         if node.get("Relation Name") == table and "Scan" in node["Node Type"]
-    )
+    ]
+    return max(read)
 
 
 @pytest.fixture
