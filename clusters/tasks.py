@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS: Final = 0.25
 _MAX_SWEEP_SECONDS: Final = 0.75
-"""The time from sweep to sweep of one process: the least, and where sweeps take more than a tenth of a processor."""
+"""The time from sweep to sweep of one process: the least, and the most, after sweeps that take much processor time."""
 _paces: Final = defaultdict[int, Pace](partial(Pace, _SWEEP_SECONDS, longest=_MAX_SWEEP_SECONDS))
 
 
@@ -41,10 +41,12 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     Without a name, each cluster gets a task of its own, so that an unresponsive one does not delay the others. If
     another scheduler decides again in the named cluster, the lease that kept Kueue waiting is released.
     """
-    if cluster is not None:
-        _give_way(cluster)
-    clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
-    due = list(clusters if cluster is None else clusters.filter(name=cluster))
+    clusters = Cluster.objects.order_by("pk")
+    named = list(clusters if cluster is None else clusters.filter(name=cluster))
+    due = [found for found in named if found.mode not in MIRRORED_MODES]
+    if cluster is not None and not due:
+        for found in named:
+            _give_way(found)
     if len(due) > 1:
         for found in due:
             request_push(found.name)
@@ -63,16 +65,13 @@ def _keep_sweeps_apart(cluster: Cluster) -> None:
     time.sleep(_paces[cluster.pk].next(now) - now)
 
 
-def _give_way(name: str) -> None:
-    cluster = Cluster.objects.filter(name=name, mode__in=MIRRORED_MODES).first()
-    if cluster is None:
-        return
+def _give_way(cluster: Cluster) -> None:
     try:
         with sweep_lock(cluster) as mine:
             if mine:
                 release(cluster, writing_client_for(cluster), identity())
     except ClusterError as error:
-        _log.warning("Cluster %s: returning Kueue's lease is delayed: %s", name, error)
+        _log.warning("Cluster %s: returning Kueue's lease is delayed: %s", cluster.name, error)
 
 
 @shared_task(name=RELEASE_TASK, ignore_result=True)

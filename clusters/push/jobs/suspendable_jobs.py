@@ -76,12 +76,14 @@ class SuspendableJobs:
         return row.job is not None and str(row.job.uid) in self._seen
 
     def look_up(self, rows: Sequence[Workload]) -> None:
-        """Read the workloads of these workloads' jobs, by one query."""
+        """Read the other workloads of these workloads' jobs, by one query: most jobs have one workload."""
         self._context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         jobs = {row.job.pk: row.job for row in rows if row.job is not None and _is_suspendable(row.job.kind)}
         self._workloads = defaultdict(list)
+        own = [row for row in rows if row.job_id in jobs and row.status != WorkloadStatus.FINISHED]
         unfinished = Workload.objects.filter(job__in=jobs).exclude(status=WorkloadStatus.FINISHED)
-        for each in unfinished.prefetch_related("pod_sets").order_by("pk") if jobs else ():
+        others = unfinished.exclude(pk__in=[row.pk for row in own]).prefetch_related("pod_sets") if jobs else ()
+        for each in sorted([*own, *others], key=lambda row: row.pk):
             each.job = jobs[each.job_id or 0]
             self._workloads[each.job.pk].append(each)
         self._places = places_of(self._cluster, [each for found in self._workloads.values() for each in found])
