@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
+from urllib.error import URLError
 
 import pytest
 from django.core.management import call_command
 
+from kueueweb.loadtest import stack
 from kueueweb.loadtest.processor import seconds_taken
 from kueueweb.loadtest.shape import arrivals, manifest_text, read_shape, workload_json
+from kueueweb.loadtest.stack import wait_for
 from tests.api_client import SchemaClient
 
 SHAPES = sorted((Path(__file__).resolve().parents[1] / "load").glob("*.json"))
@@ -47,6 +54,16 @@ def test_a_small_run_of_the_topology_shape(tmp_path: Path, capsys: pytest.Captur
     taken = dict(line.split()[:2] for line in said[said.index("processor of our own") :].splitlines()[1:])
     assert taken.keys() == {"web", "scheduler", "beat", "postgresql", "valkey", "all"}
     assert float(taken["scheduler"]) > 0
+
+
+def test_a_server_may_need_minutes_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = itertools.count(0.0, 20.0)
+    monkeypatch.setattr(stack, "time", SimpleNamespace(monotonic=lambda: next(times), sleep=lambda _: None))
+    refused = [URLError("refused")] * 9
+    monkeypatch.setattr(stack, "urlopen", Mock(side_effect=[*refused, nullcontext()]))
+    revived = Mock()
+    wait_for("http://127.0.0.1:1", revived)
+    assert revived.call_count == len(refused)
 
 
 def test_processor_time_includes_that_of_ended_and_running_children() -> None:
