@@ -162,7 +162,6 @@ class Workload(NamespacedObject):
                 fields=["cluster", "namespace", "parent_name"], condition=~Q(parent_name=""), name="workload_variant"
             ),
             models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
-            models.Index(fields=["uid"], name="workload_uid"),  # pods name their workload by it
         ]
 
 
