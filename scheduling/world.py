@@ -491,11 +491,6 @@ class World:
         if cq is not None and key in cq.queue and not cq.strict:
             cq.queue.sticky = key
 
-    def delay_wakes(self) -> None:
-        """Let inadmissible workloads stay so until the next event, although an earlier one may have made them
-        admissible. Kueue moves them back to their queues once a second."""
-        self._state.dirty_queues = set()
-
     def is_preemptor(self, key: str) -> bool:
         """Return whether a workload comes first in its ClusterQueue because it preempts."""
         info = self._state.workloads.get(key)
@@ -695,6 +690,10 @@ class World:
         visibility API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
+
+    def pending_keys(self, cluster_queue: str) -> list[str]:
+        """Return the keys of the pending workloads of a ClusterQueue, in no order; raises KeyError."""
+        return self._state.cluster_queues[cluster_queue].queue.keys()
 
     def pending_counts(self, cluster_queue: str) -> PendingCounts:
         """Count the pending workloads of a ClusterQueue by LocalQueue; raises KeyError."""

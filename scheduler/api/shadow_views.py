@@ -19,7 +19,8 @@ from accounts.api.names_filter import NamesFilter
 from accounts.api.scope import ClusterView
 from queues.services.visibility import readers_of
 from scheduler.models import ShadowCount, ShadowDifference
-from scheduling.shadow import Act, Verdict
+from scheduling.shadow.choices import Act
+from scheduling.shadow.comparisons import Verdict
 
 _COUNTS: Final = (
     "agreed", "differed", "their_reservations", "our_reservations", "their_preemptions", "our_preemptions",

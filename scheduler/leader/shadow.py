@@ -22,7 +22,8 @@ from scheduler.store.configuration import cluster_configuration
 from scheduler.store.row_index import RowIndex, as_the_world_sees_it
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
-from scheduling.shadow import Act, Choice, Comparison, Shadow, Verdict
+from scheduling.shadow.choices import Act, Choice
+from scheduling.shadow.comparisons import Comparison, Shadow, Verdict
 from scheduling.simulator.workload_manifest import read_workload
 from scheduling.world import World
 

@@ -16,7 +16,7 @@ from scheduling.model.times import parse_rfc3339
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
-from scheduling.shadow import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Comparison, Shadow
+from scheduling.shadow.comparisons import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Comparison, Shadow
 from scheduling.simulator.scenario import (
     read_admission_check,
     read_cluster_queue,

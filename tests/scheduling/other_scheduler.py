@@ -10,7 +10,7 @@ from typing import Any
 
 from scheduling.model.decisions import CycleResult
 from scheduling.model.workload import Workload
-from scheduling.shadow import cycles_until_rest
+from scheduling.shadow.trials import cycles_until_rest
 from scheduling.simulator.simulator import EPOCH, build_simulator
 from scheduling.simulator.workload_manifest import read_workload
 from scheduling.world import World

@@ -17,7 +17,8 @@ import pytest
 from scheduling.model.cluster_queue import ClusterQueuePreemption
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, WithinClusterQueuePolicy
 from scheduling.model.workload import Condition, Workload
-from scheduling.shadow import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Act, Comparison, Shadow, Verdict
+from scheduling.shadow.choices import Act
+from scheduling.shadow.comparisons import MAX_PATIENCE_SECONDS, PATIENCE_SECONDS, Comparison, Shadow, Verdict
 from scheduling.simulator.simulator import EPOCH
 from tests.scheduling.other_scheduler import OtherScheduler, new_world
 from tests.scheduling.world_helpers import Builder, admitted
@@ -304,3 +305,41 @@ def test_a_comparison_that_is_cut_short_is_no_difference() -> None:
         assert found in ([], [Verdict.AGREE])
         ends.add((len(found), shadow.unfinished))
     assert ends == {(0, 1), (1, 0)}
+
+
+def test_workloads_that_rested_together_are_tried_in_their_order() -> None:
+    """Quota that becomes free returns both to their queue at once. So the large one, which fits, comes first."""
+    builder = queue_of_three().pending("holder", "q", 3).pending("large", "q", 3, priority=100).pending("small", "q", 1)
+    holder, large, small = (builder.world.workload(f"team/{name}") for name in ("holder", "large", "small"))
+    assert holder is not None
+    assert large is not None
+    assert small is not None
+
+    def decided(*, awake: bool) -> Comparison:
+        shadow = Shadow(queue_of_three().world)
+        shadow.take(holder.key, admitted(holder, "q", at=1.0), 1.0)
+        shadow.hear(large.key, large, 2.0)
+        shadow.hear(small.key, small, 3.0)
+        if awake:  # Kueue may have refused the large one on this change, and tries the small one next
+            shadow.hear(holder.key, replace(admitted(holder, "q", at=1.0), priority=7), 39.5)
+        shadow.hear(holder.key, None, 40.0)
+        found = shadow.hear(small.key, admitted(small, "q", at=40.5), 40.5)
+        [about] = [each for each in found if each.workload == small.key]
+        return about
+
+    assert decided(awake=False).verdict is Verdict.ONLY_THEIRS
+    assert decided(awake=True).verdict is Verdict.AGREE
+
+
+def test_a_scheduler_of_other_rules_is_found_out() -> None:
+    """It prefers the workloads of the lowest priority, and is compared at each of its decisions."""
+    verdicts: Counter[Verdict] = Counter()
+    for scenario in recorded("preempt"):
+        turned = json.loads(json.dumps(scenario))
+        for manifest in turned["workloads"]:
+            manifest["spec"]["priority"] = -manifest["spec"].get("priority", 0)
+        shadow = Shadow(new_world(scenario))
+        for now, key, workload in OtherScheduler(turned).changes():
+            known = None if workload is None else replace(workload, priority=-workload.priority)
+            verdicts.update(each.verdict for each in shadow.hear(key, known, now))
+    assert verdicts[Verdict.AGREE] < 0.75 * verdicts.total(), verdicts

@@ -22,7 +22,8 @@ from queues.manifests.documents import read_documents
 from scheduler.store.configuration import read_configuration
 from scheduling.model.configuration import Configuration
 from scheduling.model.times import rfc3339
-from scheduling.shadow import Choice, Verdict
+from scheduling.shadow.choices import Choice
+from scheduling.shadow.comparisons import Verdict
 from scheduling.simulator.recording import Replay, Told, UnreadableRecording, read_changes
 
 

@@ -1,0 +1,1 @@
+"""Our decisions beside those of another scheduler that runs the cluster."""

@@ -1,0 +1,250 @@
+"""Tries our cycles on the state of a World, or on the state before its latest changes, and undoes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from scheduling.model.decisions import CycleResult
+from scheduling.model.vocabulary import ConditionType
+from scheduling.model.workload import Admission, Workload
+from scheduling.run_until_idle import run_until_idle
+from scheduling.shadow.choices import WAITING, Act, Choice, reservation
+from scheduling.world import World
+
+Choices = dict[str, Choice]
+"""Our choice for each workload that the cycles tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The state of a workload before a change; `decided` by the other scheduler itself. `preempts`: it came first in
+    its ClusterQueue, because workloads were preempted for it."""
+
+    key: str
+    was: Workload | None
+    at: float
+    decided: bool = False
+    preempts: bool = False
+
+    def brings(self, key: str) -> bool:
+        """Return whether the workload with that key arrived or lost its quota."""
+        return self.key == key and (self.was is None or self.was.holds_quota)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Would our rules make another scheduler's decision about the workload `key`?
+
+    * tried: the workload whose evaluation led to the decision: `key`, or the preemptor of `key`; "" if it is unknown.
+    * agrees: whether a choice about `key` is that decision.
+    * unheard: the latest changes, the latest one first, that the scheduler may not have known when it decided.
+    * untold: the latest changes that it may not have known when it evaluated other workloads before: at least those.
+    """
+
+    key: str
+    tried: str
+    agrees: Callable[[Choice], bool]
+    unheard: Sequence[Change]
+    untold: Sequence[Change]
+    has_come: bool
+    """Whether `tried` arrived, or lost its quota, in one of the changes `untold`."""
+    refusals: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """(workload, number of changes left out) of the trials of rivals so far: whether our rules refuse it."""
+
+
+class Trials:
+    """Runs cycles of `world` that are undone afterwards. `go_on` is called between cycles; False ends the trials."""
+
+    def __init__(self, world: World, go_on: Callable[[], bool]) -> None:
+        self._world = world
+        self._go_on = go_on
+
+    def take(self, key: str, workload: Workload | None, now: float) -> None:
+        """Set a workload, or forget it (None)."""
+        if workload is None:
+            self._world.finish_workload(key, now)
+        else:
+            self._world.set_workload(workload, now)
+
+    def now(self, now: float) -> tuple[Choices, bool]:
+        """Return the present choices of our cycles for each workload, and whether the cycles became idle. Everything
+        is undone."""
+        found: Choices = {}
+        point = self._world.savepoint()
+        for result in cycles_until_rest(self._world, now):
+            self._note(result, found)
+            if not self._go_on():
+                self._world.undo(point)
+                return found, False
+        self._world.undo(point)
+        return found, True
+
+    def settle(self, now: float) -> None:
+        """Run our cycles up to the first one that decides something, which is undone: the queues remember that their
+        waiting workloads were tried, as the other scheduler's queues do.
+        """
+        point = self._world.savepoint()
+        for result in cycles_until_rest(self._world, now):
+            if result.decided or not self._go_on():
+                break
+            self._world.commit(point)
+            point = self._world.savepoint()
+        self._world.undo(point)
+
+    def answer(self, question: Question, now: float) -> tuple[int, Choice] | None:
+        """Return our choice and the number of changes that it leaves out, if there is a moment at which our rules make
+        the decision; otherwise None.
+
+        A scheduler tries one workload of a queue after the other, and tries a refused one again a moment after quota
+        became free. So our choice also counts if our rules would try other workloads first that they refuse at an
+        earlier moment.
+        """
+        possible: list[tuple[Sequence[Change], frozenset[str]]] = []
+        for left_out in _moments(question.unheard):
+            if not self._go_on():
+                return None
+            if question.tried and not question.agrees(self._alone(question, question.tried, left_out, now)[0]):
+                continue
+            ours, rivals = self._beside(question, left_out, (), now)
+            if question.agrees(ours):
+                return len(left_out), ours
+            possible.append((left_out, rivals))
+        answers = (self._in_turn(question, left_out, rivals, now) for left_out, rivals in possible)
+        return next((answer for answer in answers if answer is not None), None)
+
+    def _in_turn(
+        self, question: Question, left_out: Sequence[Change], rivals: frozenset[str], now: float
+    ) -> tuple[int, Choice] | None:
+        """Our choice, if it agrees once those workloads before it are set aside that are refused a moment earlier; and
+        the number of changes that the earliest of these moments leaves out."""
+        aside: dict[str, int] = {}
+        while self._go_on():
+            refused = {rival: self._refused_without(question, rival, len(left_out), now) for rival in rivals}
+            found = {rival: number for rival, number in refused.items() if number is not None}
+            if not found:
+                return None
+            aside |= found
+            ours, rivals = self._beside(question, left_out, aside, now)
+            if question.agrees(ours):
+                return max((len(left_out), *aside.values())), ours
+        return None
+
+    def _refused_without(self, question: Question, rival: str, least: int, now: float) -> int | None:
+        """Return the least number of latest changes without which our rules refuse the workload, `least` or more; None
+        if they never do.
+
+        Workloads that rested in their queue return to it together. So one of them is tried after another only if it
+        came later, or if a change before had already returned them.
+        """
+        for number in range(least, len(question.untold) + question.has_come):
+            known = question.refusals.get((rival, number))
+            if known is None:
+                _, chosen = self._alone(question, rival, question.untold[:number], now)
+                known = question.refusals[rival, number] = rival not in chosen
+            if known:
+                return number
+            if not self._go_on():
+                return None
+        return None
+
+    def _alone(
+        self, question: Question, tried: str, left_out: Sequence[Change], now: float
+    ) -> tuple[Choice, frozenset[str]]:
+        """Our choice, and the workloads that get quota or preempt others, if only one workload waited."""
+        point = self._world.savepoint()
+        self._leave_out(left_out, now)
+        for name in self._world.cluster_queue_names():
+            for waiting in self._world.pending_keys(name):
+                if waiting != tried:
+                    self._world.delete_workload(waiting)
+        found = self._run(question.key, tried, now)
+        self._world.undo(point)
+        return found
+
+    def _beside(
+        self, question: Question, left_out: Sequence[Change], aside: Iterable[str], now: float
+    ) -> tuple[Choice, frozenset[str]]:
+        """Our choice, and the other workloads that get quota or preempt others before it, without those set aside."""
+        point = self._world.savepoint()
+        self._leave_out(left_out, now)
+        for key in aside:
+            self._world.delete_workload(key)
+        ours, chosen = self._run(question.key, question.tried, now)
+        self._world.undo(point)
+        return ours, chosen - {question.key, question.tried}
+
+    def _leave_out(self, changes: Sequence[Change], now: float) -> None:
+        for change in changes:
+            self.take(change.key, change.was, now)
+            if change.preempts:
+                self._world.set_preemptor(change.key)
+
+    def _run(self, key: str, tried: str, now: float) -> tuple[Choice, frozenset[str]]:
+        """Try a workload as if it had just come, until there is a choice about `key`."""
+        workload = self._world.workload(tried)
+        if workload is not None and not workload.holds_quota:
+            preempts = self._world.is_preemptor(tried)
+            self._world.delete_workload(tried)
+            self._world.set_workload(workload, now)
+            if preempts:
+                self._world.set_preemptor(tried)
+        choices: Choices = {}
+        preemptors: set[str] = set()
+        for result in cycles_until_rest(self._world, now):
+            self._note(result, choices)
+            preemptors.update(victim.preemptor for victim in result.preemptions)
+            if choices.get(key, WAITING).act is not Act.WAIT or not self._go_on():
+                break
+        reserved = {each for each, choice in choices.items() if choice.act is Act.RESERVE}
+        return choices.get(key, WAITING), frozenset(reserved | preemptors)
+
+    def _note(self, result: CycleResult, found: Choices) -> None:
+        """Preempted workloads do not stop meanwhile: the next comparison is about the workload that gets the quota."""
+        for said in result.outcomes:
+            if found.get(said.workload, WAITING).act is Act.WAIT:
+                found[said.workload] = Choice(Act.WAIT, said.cluster_queue, (), str(said.reason), said.message)
+        for admission in result.admissions:
+            if not admission.second_pass:
+                found[admission.workload] = self._reserved(admission.workload, admission.cluster_queue)
+        for victim in result.preemptions:
+            choice = Choice(Act.PREEMPT, victim.cluster_queue, (), str(victim.reason), victim.message)
+            found.setdefault(victim.workload, choice)
+
+    def _reserved(self, key: str, cluster_queue: str) -> Choice:
+        workload = self._world.workload(key)
+        condition = workload.condition(ConditionType.QUOTA_RESERVED) if workload else None
+        admission = (workload.admission if workload else None) or Admission(cluster_queue, ())
+        message = condition.message if condition else ""
+        return reservation(cluster_queue, admission.pod_set_assignments, "QuotaReserved", message)
+
+
+def _moments(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """Yield the changes to leave out: none, the latest one, the latest two ...; and of these only those that the other
+    scheduler did not decide itself, because it knows its own decisions before they are written.
+    """
+    yield ()
+    decided: set[str] = set()
+    for number, change in enumerate(changes, 1):
+        yield changes[:number]
+        if change.decided:
+            decided.add(change.key)
+        elif decided and change.key not in decided:
+            yield [each for each in changes[:number] if each.key not in decided]
+
+
+def cycles_until_rest(world: World, now: float) -> Iterator[CycleResult]:
+    """Run cycles until a whole run of them changes nothing. One run ends at a workload that has flavors left to try;
+    the next run tries them, as a scheduler that never stops does.
+    """
+    waiting: set[str] = set()
+    while True:
+        tried: set[str] = set()
+        for result in run_until_idle(world, now):
+            yield result
+            tried.update(said.workload for said in result.outcomes)
+            if result.decided:
+                waiting.clear()
+        if tried <= waiting:
+            return
+        waiting |= tried
