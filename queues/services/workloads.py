@@ -527,7 +527,8 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
 
 
 def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
-    """Lock workloads and the others of their jobs, in the common lock order."""
+    """Lock workloads and the others of their jobs, in the common lock order. With arrays PostgreSQL uses both
+    indexes, and with subqueries none."""
     keys = list(keys)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -539,7 +540,7 @@ def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
                 WHERE workload.cluster_id = %s
             )
             SELECT FROM queues_workload
-            WHERE id IN (SELECT id FROM named) OR job_id IN (SELECT job_id FROM named)
+            WHERE id = ANY (ARRAY(SELECT id FROM named)) OR job_id = ANY (ARRAY(SELECT job_id FROM named))
             ORDER BY id FOR UPDATE
             """,
             [[key[0] for key in keys], [key[1] for key in keys], cluster.pk],

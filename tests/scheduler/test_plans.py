@@ -16,7 +16,7 @@ from accounts.models import Cluster
 from clusters.audit.pods import pods_and_rows
 from clusters.jobs.objects import JOB_UID_LABEL, WORKLOAD_UID_LABEL
 from queues.models import Job, Workload
-from queues.services.workloads import record_finished
+from queues.services.workloads import cancel, record_finished
 from scheduler.leader.engine import Engine
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
 
@@ -142,3 +142,9 @@ def test_the_rows_of_a_pod_are_found_by_their_uids_among_those_beside_them(many:
         assert list(pods_and_rows(many, [pod])) == []
     assert most_rows_read(nodes, "queues_workload") == 1
     assert most_rows_read(nodes, "queues_job") == 1
+
+
+def test_a_workload_is_ended_without_a_look_at_all_others(many: Cluster) -> None:
+    with executed_nodes() as nodes:
+        assert cancel(many, [("team", "each-0")], actor="alice")
+    assert most_rows_read(nodes, "queues_workload") <= MANY
