@@ -27,6 +27,11 @@ class PushedObjects:
         self.client = client
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
 
+    @property
+    def has_listed(self) -> bool:
+        """Whether the last look at the cluster listed objects, which can take seconds."""
+        return bool(self._listed)
+
     def look_up(self, counts: Counter[str]) -> None:
         """List the kinds of which many objects are needed: that costs less than a request for each."""
         self._listed = {}

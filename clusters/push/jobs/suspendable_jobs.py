@@ -76,11 +76,15 @@ class SuspendableJobs:
         return row.job is not None and str(row.job.uid) in self._seen
 
     def look_up(self, rows: Sequence[Workload]) -> None:
-        """Read the other workloads of these workloads' jobs, by one query: most jobs have one workload."""
+        """Read the other workloads of these workloads' jobs, by one query: most jobs have one workload.
+
+        All are read if objects of the cluster were listed since these were: meanwhile one may have been evicted.
+        """
         self._context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
         jobs = {row.job.pk: row.job for row in rows if row.job is not None and _is_suspendable(row.job.kind)}
         self._workloads = defaultdict(list)
-        own = [row for row in rows if row.job_id in jobs and row.status != WorkloadStatus.FINISHED]
+        fresh = () if self._objects.has_listed else rows
+        own = [row for row in fresh if row.job_id in jobs and row.status != WorkloadStatus.FINISHED]
         unfinished = Workload.objects.filter(job__in=jobs).exclude(status=WorkloadStatus.FINISHED)
         others = unfinished.exclude(pk__in=[row.pk for row in own]).prefetch_related("pod_sets") if jobs else ()
         for each in sorted([*own, *others], key=lambda row: row.pk):

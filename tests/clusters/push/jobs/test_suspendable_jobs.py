@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
-from clusters.client import NAMESPACES, ClusterClient, JsonObject, Kind
+from clusters.client import NAMESPACES, ClusterClient, JsonObject, Kind, Listing
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
@@ -16,6 +16,7 @@ from clusters.jobs.live_job import look_at
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import add_placement
 from clusters.push.desired_state import admitted_workload, flavors_of, job_source, places_of
+from clusters.push.jobs import pushed_objects, suspendable_jobs
 from clusters.push.sweep import push_pending
 from queues.models import Job, Workload
 from queues.services.workloads import hold, release
@@ -149,6 +150,38 @@ def test_a_submitted_job_that_changes_before_its_status_is_written_starts_with_t
     found.push()
     there = live(found)
     assert (there["spec"]["suspend"], there["metadata"]["annotations"]["example.com/seen"]) == (False, "yes")
+
+
+class _SlowCluster(ClusterClient):
+    """A cluster whose list of jobs takes so long that a user holds the workload meanwhile."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__(Configuration(host=system.cluster.server_url))
+        self._system = system
+        self.lists = 0
+
+    def list(self, kind: Kind, *arguments: Any, **options: Any) -> Listing:
+        found = super().list(kind, *arguments, **options)
+        if kind == JOBS:
+            self.lists += 1
+            hold(self._system.cluster, [("team", self._system.workload().name)], actor="alice")
+            self._system.engine.run()
+        return found
+
+
+def test_a_job_whose_workload_is_held_while_jobs_are_listed_does_not_start(
+    found: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushed_objects, "_LIST_FROM", 1)
+    monkeypatch.setattr(suspendable_jobs, "seen_jobs", lambda *_: {})
+    found.client.create(JOBS, queued(job("train", suspend=True, run_seconds=1000)))
+    found.watcher.resync()
+    found.engine.run()
+    assert found.workload().status == "Admitted"
+    slow = _SlowCluster(found)
+    push_pending(found.cluster, slow, found.now)
+    assert slow.lists == 1
+    assert live(found)["spec"]["suspend"] is True
 
 
 def test_a_job_submitted_here_grows_only_when_its_next_slice_is_admitted(found: System) -> None:
