@@ -252,11 +252,8 @@ class JobSync:
         counts only if the namespace and name match the row's.
         """
         keys = {key for job in jobs for key in keys_of(job)}
-        rows = Job.objects.filter(  # by names, which have an index
-            cluster=self._cluster,
-            kind=self._kind.kind,
-            namespace__in={namespace for namespace, _, _ in keys},
-            name__in={name for _, name, _ in keys},
+        rows = Job.objects.filter(  # by uids, which have an index
+            cluster=self._cluster, kind=self._kind.kind, uid__in={uid for _, _, uid in keys}
         ).defer("manifest")
         return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
 

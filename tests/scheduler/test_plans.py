@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import connection
+from kubernetes.client import Configuration
 from psycopg.errors import Diagnostic
 
 from accounts.models import Cluster
 from clusters.audit.pods import pods_and_rows
+from clusters.client import ClusterClient, WatchEvent
 from clusters.jobs.objects import JOB_UID_LABEL, WORKLOAD_UID_LABEL
+from clusters.jobs.registry import JOB_KINDS
+from clusters.sync.jobs import JobSync
 from queues.models import Job, Workload
 from queues.services.workloads import cancel, record_finished
 from scheduler.leader.engine import Engine
@@ -23,6 +28,8 @@ from tests.factories import START, make_cluster, make_cluster_queue, make_worklo
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MANY = 40
+JOBS_OF_A_BATCH = 100
+"""With so many names in as many namespaces, PostgreSQL would rather read the whole table than look up each pair."""
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -114,21 +121,17 @@ def test_workloads_are_found_by_name_among_those_beside_them(admitted: Cluster) 
     assert 0 < most_rows_read(nodes, "queues_workload") <= MANY + 1
 
 
+def add_jobs(cluster: Cluster, prefix: str, count: int, namespaces: Sequence[str]) -> None:
+    own = {"cluster": cluster, "kind": "Job", "created_at": START, "manifest": {}}
+    names = zip(itertools.cycle(namespaces), range(count), strict=False)
+    rows = [Job(**own, namespace=namespace, name=f"{prefix}-{number}", uid=uuid4()) for namespace, number in names]
+    Job.objects.bulk_create(rows, batch_size=5000)
+
+
 @pytest.fixture
 def many(admitted: Cluster) -> Cluster:
     """The same cluster, with as many finished jobs as other workloads, and statistics."""
-    Job.objects.bulk_create(
-        Job(
-            cluster=admitted,
-            kind="Job",
-            namespace="team",
-            name=f"beside-{number}",
-            uid=uuid4(),
-            created_at=START,
-            manifest={},
-        )
-        for number in range(3000)
-    )
+    add_jobs(admitted, "beside", 3000, ["team"])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE queues_workload, queues_job")
     return admitted
@@ -142,6 +145,19 @@ def test_the_rows_of_a_pod_are_found_by_their_uids_among_those_beside_them(many:
         assert list(pods_and_rows(many, [pod])) == []
     assert most_rows_read(nodes, "queues_workload") == 1
     assert most_rows_read(nodes, "queues_job") == 1
+
+
+def test_the_rows_of_jobs_are_found_by_their_uids_among_those_beside_them(many: Cluster) -> None:
+    add_jobs(many, "more", 20_000, [f"team-{number}" for number in range(50)])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE queues_job")
+    rows = Job.objects.filter(name__startswith="more-").order_by("pk")[:JOBS_OF_A_BATCH]
+    metadata = [{"name": row.name, "namespace": row.namespace, "uid": str(row.uid)} for row in rows]
+    events = [WatchEvent("MODIFIED", {"metadata": each, "spec": {}}) for each in metadata]
+    sync = JobSync(many, JOB_KINDS["Job"], ClusterClient(Configuration(host="https://unused.example")))
+    with executed_nodes() as nodes:
+        sync.apply(events, START.timestamp())
+    assert most_rows_read(nodes, "queues_job") == JOBS_OF_A_BATCH
 
 
 def test_a_workload_is_ended_without_a_look_at_all_others(many: Cluster) -> None:
