@@ -4,29 +4,56 @@ from __future__ import annotations
 
 import select
 import time
+from types import TracebackType
 from typing import Final
 
 from django.db.backends.postgresql.base import DatabaseWrapper as DjangosWrapper
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.functional import cached_property
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 _LONGEST_SECONDS: Final = 900.0
 """The age at which a session ends even if it is used: what it remembers of plans and tables grows."""
 
 
+class _NotedErrors(DatabaseErrorWrapper):
+    """Django's translation of errors, which also notes that the session is read-only: a rollback clears Django's own
+    note of an error."""
+
+    wrapper: DatabaseWrapper
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ReadOnlySqlTransaction):
+            self.wrapper.refused_a_write = True
+        super().__exit__(kind, error, trace)
+
+
 class DatabaseWrapper(DjangosWrapper):
     """A connection that is asked before each unit of work whether it can still be used, as CONN_HEALTH_CHECKS wants.
 
     CONN_MAX_AGE is how long it is kept without use, not its age: a new session plans the statements of all triggers
-    again.
+    again. After a refused write it is closed: a primary that became a replica in place keeps its sessions, and only a
+    new one can reach the new primary.
     """
 
     _opened_at = 0.0
+    refused_a_write = False
 
     def connect(self) -> None:
         super().connect()
         self._opened_at = time.monotonic()
+        self.refused_a_write = False
+
+    @cached_property
+    def wrap_database_errors(self) -> DatabaseErrorWrapper:
+        return _NotedErrors(self)
 
     def close_if_unusable_or_obsolete(self) -> None:
+        if self.refused_a_write:
+            self.close()
         super().close_if_unusable_or_obsolete()
         if self.connection is not None and self.close_at is not None:
             kept_until = time.monotonic() + self.settings_dict["CONN_MAX_AGE"]
