@@ -1,7 +1,8 @@
 """Find workloads and jobs by uid, as pods and events name them, however many have finished."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
+
+from foundation.postgresql.indexes import BuildIndex
 
 
 class Migration(migrations.Migration):
@@ -10,6 +11,6 @@ class Migration(migrations.Migration):
     dependencies = [("queues", "0030_user_limits")]
 
     operations = [
-        AddIndexConcurrently("workload", models.Index(fields=["cluster", "uid"], name="workload_uid")),
-        AddIndexConcurrently("job", models.Index(fields=["cluster", "uid"], name="job_uid")),
+        BuildIndex("workload", models.Index(fields=["cluster", "uid"], name="workload_uid")),
+        BuildIndex("job", models.Index(fields=["cluster", "uid"], name="job_uid")),
     ]

@@ -63,6 +63,23 @@ def test_an_index_that_an_attempt_left_unfinished_is_built_anew(without_index: N
     assert missing_migrations() == []
 
 
+def test_an_index_that_an_attempt_finished_before_it_ended_in_the_next_one_is_kept(without_index: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX workload_uid ON queues_workload (cluster_id, uid)")
+        cursor.execute("SELECT 'workload_uid'::regclass::oid")
+        (kept,) = cursor.fetchone()
+        cursor.execute("CREATE INDEX job_uid ON queues_job (cluster_id, uid)")
+        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'job_uid'::regclass")
+    said = StringIO()
+    call_command("migrate", verbosity=0, stderr=said)
+    assert "unfinished index job_uid" in said.getvalue()
+    assert (is_valid("workload_uid"), is_valid("job_uid")) == (True, True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 'workload_uid'::regclass::oid")
+        assert cursor.fetchone() == (kept,)
+    assert missing_migrations() == []
+
+
 def test_an_index_waits_for_a_writer_longer_than_a_table_does(without_index: None) -> None:
     writing = threading.Event()
 
