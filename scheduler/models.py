@@ -158,6 +158,9 @@ class ShadowCount(models.Model):
     their_preemptions = models.PositiveIntegerField(default=0)
     our_preemptions = models.PositiveIntegerField(default=0)
     unfinished = models.PositiveIntegerField(default=0, help_text="Comparisons that were cut short.")
+    out_of_turn = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Agreed decisions that kueueweb would have tried after other workloads."
+    )
 
     class Meta:
         ordering = ["at"]

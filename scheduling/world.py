@@ -497,6 +497,23 @@ class World:
         cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
         return cq is not None and cq.queue.sticky == key
 
+    def comes_first(self, key: str) -> bool:
+        """Return whether a pending workload is tried in each cycle: it preempts, or its ClusterQueue is StrictFIFO."""
+        info = self._state.workloads.get(key)
+        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
+        return cq is not None and (cq.strict or cq.queue.sticky == key)
+
+    def queue_of(self, key: str) -> str:
+        """Return the ClusterQueue of a workload; "" if it has none."""
+        info = self._state.workloads.get(key)
+        return info.cluster_queue if info is not None else ""
+
+    def queues_beside(self, cluster_queue: str) -> frozenset[str]:
+        """Return the ClusterQueues that share quota with one, itself included; empty if it does not exist."""
+        self._refresh()
+        cq = self._state.cluster_queues.get(cluster_queue)
+        return frozenset(each.name for each in self._state.tree_of(cq)) if cq is not None else frozenset()
+
     def workload_by_uid(self, uid: str) -> Workload | None:
         """Return the workload with that uid; None if it is unknown. Looks at all workloads."""
         found = (info for info in self._state.workloads.values() if info.workload.uid == uid)

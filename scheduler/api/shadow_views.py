@@ -24,7 +24,7 @@ from scheduling.shadow.comparisons import Verdict
 
 _COUNTS: Final = (
     "agreed", "differed", "their_reservations", "our_reservations", "their_preemptions", "our_preemptions",
-    "unfinished",
+    "unfinished", "out_of_turn",
 )  # fmt: skip
 _FIELDS: Final = ("id", "cluster_id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
 _MAX_HOURS: Final = 24 * 31
@@ -46,6 +46,11 @@ class ShadowCountsSerializer(serializers.Serializer[Any]):
     their_preemptions = serializers.IntegerField()
     our_preemptions = serializers.IntegerField()
     unfinished = serializers.IntegerField(help_text="The number of comparisons that were cut short.")
+    out_of_turn = serializers.IntegerField(
+        help_text="The number of agreed decisions about workloads that kueueweb's scheduler would have tried after "
+        "others, which its rules had refused a moment earlier. A large share means that the schedulers order workloads "
+        "differently, or that the other one is slow."
+    )
 
 
 class ShadowPointSerializer(ShadowCountsSerializer):

@@ -147,6 +147,7 @@ class ShadowFollower:
             "their_preemptions": sum(each.theirs.act is Act.PREEMPT for each in found),
             "our_preemptions": sum(each.ours.act is Act.PREEMPT for each in found),
             "unfinished": unfinished,
+            "out_of_turn": sum(each.aside > 0 for each in found),
         }
         minute = at.replace(second=0, microsecond=0)
         row, _ = ShadowCount.objects.get_or_create(cluster_id=self._cluster_id, at=minute)

@@ -8,17 +8,20 @@ matter.
 A scheduler decides on the changes that it has heard so far, and its decision is written a moment later. If our decision
 differs, the comparison is repeated without the latest changes, leaving out one more each time; and, as a scheduler
 knows its own decisions before they are written, without only those changes that it did not decide. A workload that our
-rules prefer does not count if they refuse it a moment earlier: Kueue tries it again once a second, and one workload of
-each queue at a time. How long a moment is follows from how long its latest decisions took.
+rules prefer does not count if they refused it a moment earlier: Kueue tries it again a second after quota became free,
+and one workload of each queue at a time. Such decisions agree out of turn. A decision that still differs is compared
+again once later decisions are known, which may have been made before it. How long a moment is follows from how long the
+latest decisions took.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from scheduling.model.workload import Workload
@@ -33,7 +36,7 @@ from scheduling.shadow.choices import (
     says_the_same,
     their_choice,
 )
-from scheduling.shadow.trials import Change, Question, Trials
+from scheduling.shadow.trials import Answer, Change, Question, Trials
 from scheduling.world import World
 
 PATIENCE_SECONDS: Final = 5.0
@@ -47,6 +50,8 @@ earlier: by a later evaluation of the same workload with another result.
 _PACES: Final = 32
 """The number of its latest decisions whose duration is considered."""
 _MAX_UNHEARD: Final = 64
+_MAX_AGAIN: Final = 8
+"""A difference is compared again after as many later decisions."""
 _MAX_NAMED: Final = 3
 _FOR_VICTIMS: Final = "Pending the preemption of"
 _PREEMPTOR: Final = re.compile(r"\(UID: ([^,)]+)")
@@ -67,7 +72,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both choices about one workload. `unheard`: our choice agrees if this number of latest changes is left out."""
+    """Both choices about one workload. `unheard`: our choice agrees if this number of latest changes is left out.
+    `aside`: if not 0, it agrees out of turn, without this number of workloads that our rules would have tried before,
+    and had refused a moment earlier.
+    """
 
     workload: str
     uid: str
@@ -75,12 +83,27 @@ class Comparison:
     theirs: Choice
     ours: Choice
     unheard: int = 0
+    aside: int = 0
+
+
+@dataclass(slots=True)
+class _Difference:
+    """A decision that kueueweb would not have made, as far as is known yet. `change` is the decision's change;
+    `tried_again` counts how often it was compared again."""
+
+    comparison: Comparison
+    at: float
+    change: Change
+    tried_again: int = 0
 
 
 class Shadow:
     """Decides in parallel to another scheduler. Initially `world` equals the other scheduler's state.
 
     * go_on: called between cycles; a comparison that it cuts short has no result, and counts as `unfinished`.
+
+    A difference is returned a moment later than the decision: decisions that the other scheduler made before it may be
+    written after it. `conclude` returns the last ones.
     """
 
     def __init__(self, world: World, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -96,6 +119,7 @@ class Shadow:
         """Why a workload waits, in the other scheduler's words, and when it wrote that."""
         self._paces: deque[float] = deque(maxlen=_PACES)
         """How long, in seconds, kueueweb would have made each of the other scheduler's latest decisions."""
+        self._differences: list[_Difference] = []
         self.unfinished = 0
 
     def take(self, key: str, workload: Workload | None, now: float) -> None:
@@ -109,13 +133,17 @@ class Shadow:
         theirs = their_choice(was, workload)
         if theirs is None or workload is None:
             self._note(key, was, workload, now)
-            return []
+            return self._due(now)
         if was is None or (theirs.act is Act.RESERVE and was.holds_quota):
             self._trials.take(key, as_waiting(workload), now)
         found = self._ask(key, workload.uid, theirs, now)
         preempts = self._world.is_preemptor(key)
-        self._latest.append(Change(key, self._world.workload(key), now, decided=True, preempts=preempts))
+        change = Change(key, self._world.workload(key), now, decided=True, preempts=preempts)
+        self._latest.append(change)
         self._trials.take(key, workload, now)
+        found += self._agreed_meanwhile(now) + self._due(now)
+        if found and found[0].workload == key and found[0].verdict is not Verdict.AGREE:
+            self._differences.append(_Difference(found.pop(0), now, change))
         if theirs.act is Act.PREEMPT:
             self._note_preemptor_of(theirs.message)
         self._trials.settle(now)
@@ -144,7 +172,35 @@ class Shadow:
         """
         self._world.advance(now)
         choices, _ = self._trials.now(now)
-        return self._missed(choices, now)
+        return self._missed(choices, now) + self._due(now)
+
+    def conclude(self) -> list[Comparison]:
+        """Return the differences that no later change can explain any more, because none comes."""
+        found, self._differences = self._differences, []
+        return [each.comparison for each in found]
+
+    def _due(self, now: float) -> list[Comparison]:
+        """Return the differences that decisions written from now on do not explain any more."""
+        due = [each for each in self._differences if now - each.at > self._patience]
+        self._differences = [each for each in self._differences if now - each.at <= self._patience]
+        return [each.comparison for each in due]
+
+    def _agreed_meanwhile(self, now: float) -> list[Comparison]:
+        """Return the earlier decisions that our rules would have made with the later decisions already known: of the
+        decisions that a scheduler makes one after the other, some are written sooner than others.
+        """
+        found = []
+        for difference in [*self._differences]:
+            since = next((n for n, each in enumerate(reversed(self._latest)) if each is difference.change), None)
+            if since is None or difference.tried_again >= _MAX_AGAIN or not self._go_on():
+                continue
+            difference.tried_again += 1
+            key, theirs = difference.comparison.workload, difference.comparison.theirs
+            answer = self._trials.answer(self._question(key, theirs, difference.at, since + 1), now)
+            if answer is not None:
+                self._differences.remove(difference)
+                found.append(_agreement(key, difference.comparison.uid, theirs, answer))
+        return found
 
     def _note(self, key: str, was: Workload | None, workload: Workload | None, now: float) -> None:
         """Record a change that was not decided: a workload was created, ended, stopped or edited."""
@@ -152,10 +208,16 @@ class Shadow:
             self._note_evaluation(key, workload, now)
             return
         if was is None or workload is None or counts_for(was) != counts_for(workload):
-            self._latest.append(Change(key, was, now))
+            self._latest.append(Change(key, was, now, frees=self._freed(was, workload)))
         self._trials.take(key, workload, now)
         self._note_evaluation(key, workload, now)
         self._trials.settle(now)
+
+    def _freed(self, was: Workload | None, workload: Workload | None) -> frozenset[str]:
+        """Return the ClusterQueues that may use the quota that a workload no longer holds."""
+        if was is None or not was.holds_quota or was.admission is None or (workload is not None and workload == was):
+            return frozenset()
+        return self._world.queues_beside(was.admission.cluster_queue)
 
     def _note_evaluation(self, key: str, workload: Workload | None, now: float) -> None:
         """Record that the other scheduler wrote why a workload waits. A workload that waits for preempted workloads to
@@ -179,32 +241,33 @@ class Shadow:
             return missed
         verdict = _verdict(theirs, choices.get(key, WAITING))
         if verdict is Verdict.AGREE:
-            return [*missed, Comparison(key, uid, verdict, theirs, choices[key])]
+            return [Comparison(key, uid, verdict, theirs, choices[key]), *missed]
         answer = self._trials.answer(self._question(key, theirs, now), now)
         if answer is not None:
-            unheard, ours = answer
-            return [*missed, Comparison(key, uid, Verdict.AGREE, theirs, ours, unheard)]
+            return [_agreement(key, uid, theirs, answer), *missed]
         if not self._go_on():  # it may agree as of a moment that was not tried any more
             self.unfinished += 1
             return missed
-        return [*missed, Comparison(key, uid, verdict, theirs, self._explained(key, choices))]
+        return [Comparison(key, uid, verdict, theirs, self._explained(key, choices)), *missed]
 
     @property
     def _patience(self) -> float:
         return min(max(PATIENCE_SECONDS, 2 * max(self._paces, default=0.0)), MAX_PATIENCE_SECONDS)
 
-    def _question(self, key: str, theirs: Choice, now: float) -> Question:
+    def _question(self, key: str, theirs: Choice, now: float, since: int = 0) -> Question:
+        """Ask about a decision made `now`. `since`: the number of changes from the decision's own on, if known."""
         tried = key
         if theirs.act is Act.PREEMPT:
             preemptor = self._preemptor_in(theirs.message)
             tried = preemptor.key if preemptor is not None and not preemptor.holds_quota else ""
-        untold = [change for change in reversed(self._latest) if now - change.at <= self._patience]
+        changes = [*reversed(self._latest)]
+        later = [*_later_than_decided(changes[: since - 1]), changes[since - 1]] if since else []
+        untold = [change for change in changes[since:] if now - change.at <= self._patience]
         # A scheduler knows of the arrival, and of the end, of the workload that it decides on.
         own = next((number for number, change in enumerate(untold) if change.brings(key)), len(untold))
-        has_come = any(change.brings(tried) for change in untold)
-        return Question(
-            key, tried, lambda ours: _verdict(theirs, ours) is Verdict.AGREE, untold[:own], untold, has_come
-        )
+        agrees = partial(_agrees, theirs)
+        delay = max(PATIENCE_SECONDS / 5, *self._paces) if self._paces else PATIENCE_SECONDS / 5
+        return Question(key, tried, agrees, untold[:own], untold, now, delay, later)
 
     def _missed(self, choices: Mapping[str, Choice], now: float) -> list[Comparison]:
         """Return the decisions that our rules would have made, and that the other scheduler will not make."""
@@ -260,6 +323,14 @@ class Shadow:
         return replace(ours, message=f"{ours.message} (quota first to {names})".strip())
 
 
+def _agreement(key: str, uid: str, theirs: Choice, answer: Answer) -> Comparison:
+    return Comparison(key, uid, Verdict.AGREE, theirs, answer.ours, answer.unheard, answer.aside)
+
+
+def _agrees(their: Choice, our: Choice) -> bool:
+    return _verdict(their, our) is Verdict.AGREE
+
+
 def _verdict(their: Choice, our: Choice) -> Verdict:
     """Compare a decision of the other scheduler with our choice."""
     if their.what == our.what:
@@ -267,3 +338,16 @@ def _verdict(their: Choice, our: Choice) -> Verdict:
     if their.act is our.act:
         return Verdict.OTHER_FLAVORS if their.act is Act.RESERVE else Verdict.AGREE
     return Verdict.ONLY_THEIRS
+
+
+def _later_than_decided(changes: Sequence[Change]) -> list[Change]:
+    """Leave out of some changes, the latest one first, those up to the other scheduler's first decision about each
+    workload: it knew that decision before it was written."""
+    decided: set[str] = set()
+    found = []
+    for change in reversed(changes):
+        if change.key in decided or all(not each.decided for each in changes if each.key == change.key):
+            found.append(change)
+        elif change.decided:
+            decided.add(change.key)
+    return found[::-1]

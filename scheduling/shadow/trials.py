@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from scheduling.model.decisions import CycleResult
 from scheduling.model.vocabulary import ConditionType
@@ -12,6 +13,8 @@ from scheduling.run_until_idle import run_until_idle
 from scheduling.shadow.choices import WAITING, Act, Choice, reservation
 from scheduling.world import World
 
+RETRY_SECONDS: Final = 1.0
+"""How long refused workloads rest after quota became free (Kueue's `requeueBatchPeriod`)."""
 Choices = dict[str, Choice]
 """Our choice for each workload that the cycles tried."""
 
@@ -19,13 +22,15 @@ Choices = dict[str, Choice]
 @dataclass(frozen=True, slots=True)
 class Change:
     """The state of a workload before a change; `decided` by the other scheduler itself. `preempts`: it came first in
-    its ClusterQueue, because workloads were preempted for it."""
+    its ClusterQueue, because workloads were preempted for it. `frees`: the ClusterQueues that share the quota that the
+    change made free."""
 
     key: str
     was: Workload | None
     at: float
     decided: bool = False
     preempts: bool = False
+    frees: frozenset[str] = frozenset()
 
     def brings(self, key: str) -> bool:
         """Return whether the workload with that key arrived or lost its quota."""
@@ -39,7 +44,9 @@ class Question:
     * tried: the workload whose evaluation led to the decision: `key`, or the preemptor of `key`; "" if it is unknown.
     * agrees: whether a choice about `key` is that decision.
     * unheard: the latest changes, the latest one first, that the scheduler may not have known when it decided.
-    * untold: the latest changes that it may not have known when it evaluated other workloads before: at least those.
+    * untold: the latest changes, as above, that it may not have known when it evaluated other workloads before.
+    * now: the time of the decision, in seconds since the epoch.
+    * delay: how long, in seconds, a decision takes to be written.
     """
 
     key: str
@@ -47,10 +54,39 @@ class Question:
     agrees: Callable[[Choice], bool]
     unheard: Sequence[Change]
     untold: Sequence[Change]
-    has_come: bool
-    """Whether `tried` arrived, or lost its quota, in one of the changes `untold`."""
+    now: float
+    delay: float
+    later: Sequence[Change] = ()
+    """The decision itself and later changes: they are always left out."""
     refusals: dict[tuple[str, int], bool] = field(default_factory=dict)
     """(workload, number of changes left out) of the trials of rivals so far: whether our rules refuse it."""
+
+    def may_come_before(self, rival_queue: str, number: int) -> bool:
+        """Return whether `tried` may have been evaluated before a rival in `rival_queue` that was refused without that
+        number of changes.
+
+        Kueue returns refused workloads to their queue a second after quota became free, all together, and then tries
+        one of them in each cycle. So quota that was free for longer is offered to the rival first, and so is quota
+        that became free while both rested: `tried` must have come a moment before, or an earlier change must have
+        returned both, so that the rival was tried before the quota was free.
+        """
+        left_out = self.untold[:number]
+        if not left_out or self.now - left_out[-1].at > RETRY_SECONDS + self.delay:
+            return False
+        recent = [change for change in self.untold if self.now - change.at <= 2 * RETRY_SECONDS + self.delay]
+        return any(change.brings(self.tried) for change in recent) or any(
+            rival_queue in change.frees for change in recent[number:]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Our choice, if it agrees without that number of latest changes. `aside`: the number of workloads that our rules
+    would have tried before, and refused a moment earlier."""
+
+    ours: Choice
+    unheard: int
+    aside: int = 0
 
 
 class Trials:
@@ -92,32 +128,31 @@ class Trials:
             point = self._world.savepoint()
         self._world.undo(point)
 
-    def answer(self, question: Question, now: float) -> tuple[int, Choice] | None:
-        """Return our choice and the number of changes that it leaves out, if there is a moment at which our rules make
-        the decision; otherwise None.
+    def answer(self, question: Question, now: float) -> Answer | None:
+        """Return our choice if there is a moment at which our rules make the decision; otherwise None.
 
-        A scheduler tries one workload of a queue after the other, and tries a refused one again a moment after quota
-        became free. So our choice also counts if our rules would try other workloads first that they refuse at an
-        earlier moment.
+        A choice also counts if our rules would try other workloads first that they refused a moment earlier, where
+        that moment and the order of evaluations allow for it (`Question.may_come_before`).
         """
         possible: list[tuple[Sequence[Change], frozenset[str]]] = []
         for left_out in _moments(question.unheard):
             if not self._go_on():
                 return None
-            if question.tried and not question.agrees(self._alone(question, question.tried, left_out, now)[0]):
-                continue
             ours, rivals = self._beside(question, left_out, (), now)
             if question.agrees(ours):
-                return len(left_out), ours
+                return Answer(ours, len(left_out))
             possible.append((left_out, rivals))
         answers = (self._in_turn(question, left_out, rivals, now) for left_out, rivals in possible)
         return next((answer for answer in answers if answer is not None), None)
 
     def _in_turn(
         self, question: Question, left_out: Sequence[Change], rivals: frozenset[str], now: float
-    ) -> tuple[int, Choice] | None:
-        """Our choice, if it agrees once those workloads before it are set aside that are refused a moment earlier; and
-        the number of changes that the earliest of these moments leaves out."""
+    ) -> Answer | None:
+        """Our choice, if it agrees once those workloads before it are set aside that were refused a moment earlier."""
+        if not self._go_on():
+            return None
+        if question.tried and not question.agrees(self._alone(question, question.tried, left_out, now)[0]):
+            return None
         aside: dict[str, int] = {}
         while self._go_on():
             refused = {rival: self._refused_without(question, rival, len(left_out), now) for rival in rivals}
@@ -127,17 +162,20 @@ class Trials:
             aside |= found
             ours, rivals = self._beside(question, left_out, aside, now)
             if question.agrees(ours):
-                return max((len(left_out), *aside.values())), ours
+                return Answer(ours, max((len(left_out), *aside.values())), len(aside))
         return None
 
     def _refused_without(self, question: Question, rival: str, least: int, now: float) -> int | None:
-        """Return the least number of latest changes without which our rules refuse the workload, `least` or more; None
-        if they never do.
+        """Return the least number of latest changes, `least` or more, without which our rules refused the workload.
 
-        Workloads that rested in their queue return to it together. So one of them is tried after another only if it
-        came later, or if a change before had already returned them.
+        Return None if there is none, or if the workload is tried in each cycle all the same.
         """
-        for number in range(least, len(question.untold) + question.has_come):
+        queue = self._world.queue_of(rival)
+        if not queue or self._world.comes_first(rival):
+            return None
+        for number in range(max(least, 1), len(question.untold) + 1):
+            if not question.may_come_before(queue, number):
+                continue
             known = question.refusals.get((rival, number))
             if known is None:
                 _, chosen = self._alone(question, rival, question.untold[:number], now)
@@ -153,7 +191,7 @@ class Trials:
     ) -> tuple[Choice, frozenset[str]]:
         """Our choice, and the workloads that get quota or preempt others, if only one workload waited."""
         point = self._world.savepoint()
-        self._leave_out(left_out, now)
+        self._leave_out((*question.later, *left_out), now)
         for name in self._world.cluster_queue_names():
             for waiting in self._world.pending_keys(name):
                 if waiting != tried:
@@ -167,7 +205,7 @@ class Trials:
     ) -> tuple[Choice, frozenset[str]]:
         """Our choice, and the other workloads that get quota or preempt others before it, without those set aside."""
         point = self._world.savepoint()
-        self._leave_out(left_out, now)
+        self._leave_out((*question.later, *left_out), now)
         for key in aside:
             self._world.delete_workload(key)
         ours, chosen = self._run(question.key, question.tried, now)

@@ -171,7 +171,7 @@ class Replay:
                 yield from self._hear(change)
             else:
                 self._configure(change)
-        yield from (Told(self._now, found) for found in self._shadow.rest(self._now))
+        yield from (Told(self._now, found) for found in self._shadow.rest(self._now) + self._shadow.conclude())
         self.unanswered = self._shadow.unanswered(self._now)
 
     def _begin(self, changes: Iterable[Change]) -> None:

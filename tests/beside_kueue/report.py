@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 _ENOUGH: Final = 0.99
 _MIN_COMPARED: Final = 50
 _MAX_UNFINISHED: Final = 0.01
+_MAX_OUT_OF_TURN: Final = 0.1
+"""A scheduler of another order agrees out of turn in nearly all decisions."""
 _DURATIONS: Final = "kueue_admission_attempt_duration_seconds_"
 
 
@@ -21,10 +23,13 @@ def agreement(counts: Mapping[str, int]) -> float:
 
 
 def is_enough(counts: Mapping[str, int]) -> bool:
-    """Whether 99 in 100 decisions agree, of enough decisions of all sorts, of which nearly all were compared."""
+    """Whether 99 in 100 decisions agree, nine in ten of them in turn, of enough decisions of all sorts, of which
+    nearly all were compared."""
     compared = counts["agreed"] + counts["differed"]
     shows_much = compared >= _MIN_COMPARED and counts["their_preemptions"] > 0
-    return shows_much and counts["unfinished"] <= _MAX_UNFINISHED * compared and agreement(counts) >= _ENOUGH
+    is_complete = counts["unfinished"] <= _MAX_UNFINISHED * compared
+    is_in_turn = counts["out_of_turn"] <= _MAX_OUT_OF_TURN * compared
+    return shows_much and is_complete and is_in_turn and agreement(counts) >= _ENOUGH
 
 
 def pace(metrics: str) -> str:
@@ -52,6 +57,7 @@ def table(counts: Mapping[str, int], differences: Iterable[Mapping[str, Any]]) -
         f"{counts['agreed']} of {compared} decisions agree ({agreement(counts):.2%})",
         f"quota given: {counts['their_reservations']} by Kueue, {counts['our_reservations']} by kueueweb",
         f"preemptions: {counts['their_preemptions']} by Kueue, {counts['our_preemptions']} by kueueweb",
+        f"agreed out of turn: {counts['out_of_turn']}",
         f"comparisons that were cut short: {counts['unfinished']}",
         *(f"{verdict}: {number}" for verdict, number in sorted(verdicts.items())),
     ]

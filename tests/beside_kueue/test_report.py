@@ -11,7 +11,7 @@ _RESERVE = {
 }
 _COUNTS = {
     "agreed": 99, "differed": 1, "their_reservations": 90, "our_reservations": 89, "their_preemptions": 10,
-    "our_preemptions": 10, "unfinished": 0,
+    "our_preemptions": 10, "unfinished": 0, "out_of_turn": 9,
 }  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def test_99_in_100_are_enough_and_none_is_not() -> None:
     assert not is_enough({**_COUNTS, "agreed": 3, "differed": 0}), "too few"
     assert not is_enough({**_COUNTS, "unfinished": 2})
     assert not is_enough({**_COUNTS, "their_preemptions": 0})
+    assert not is_enough({**_COUNTS, "out_of_turn": 11})
 
 
 def test_the_time_of_kueues_attempts_is_told() -> None:

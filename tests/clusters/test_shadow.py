@@ -24,6 +24,7 @@ from scheduler.models import ShadowCount, ShadowDifference
 from scheduling.model.quantity import format_amount
 from scheduling.model.times import rfc3339
 from scheduling.model.workload import Workload
+from scheduling.shadow.comparisons import PATIENCE_SECONDS
 from scheduling.simulator.simulator import EPOCH
 from tests.clusters.kueue_cluster import PENDING, KueueCluster, admitted, condition, configure, workload
 from tests.scheduling.other_scheduler import OtherScheduler
@@ -148,9 +149,9 @@ class Replay:
         self.kueue.watcher.apply([(kind, event) for event in events])
 
     def hear(self, *events: WatchEvent) -> None:
-        """All of it in one batch; and once more a moment later, when nothing has changed."""
+        """All of it in one batch; and more when nothing has changed, until no later change can explain a difference."""
         self.watch(*events)
-        for later in (0.0, 0.9):
+        for later in (0.0, 0.9, PATIENCE_SECONDS + 2):
             self._later = later
             self.kueue.observer.run()
 
@@ -180,6 +181,7 @@ def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
     condition = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "by magic"}
     admission = {"clusterQueue": local["spec"]["clusterQueue"], "podSetAssignments": [given]}
     status = {"conditions": [{**condition, "lastTransitionTime": at}], "admission": admission}
+    replay._now += 60
     replay.hear(replay.write({**made, "status": status}))
     difference = ShadowDifference.objects.get()
     assert (difference.workload_name, difference.verdict) == ("impossible", "OnlyTheirs")

@@ -54,7 +54,9 @@ class Command(BaseCommand):
         verdicts = Counter(each.comparison.verdict for each in told)
         agreed, total = verdicts[Verdict.AGREE], verdicts.total()
         share = f"{100 * agreed / total:.1f} %" if total else "none"
-        self.stdout.write(f"{total} decisions, {agreed} agree ({share}), {total - agreed} differ")
+        out_of_turn = sum(each.comparison.aside > 0 for each in told)
+        late = f", {out_of_turn} of them out of turn" if out_of_turn else ""
+        self.stdout.write(f"{total} decisions, {agreed} agree ({share}{late}), {total - agreed} differ")
         if replay.unanswered:
             self.stdout.write("Not compared: decisions that kueueweb would make at the end of the recording:")
         for found in replay.unanswered:

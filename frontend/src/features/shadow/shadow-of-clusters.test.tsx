@@ -12,6 +12,7 @@ const counts = (agreed: number, differed: number) => ({
   their_preemptions: 0,
   our_preemptions: 0,
   unfinished: 0,
+  out_of_turn: 0,
 });
 
 it("has a line for each cluster in which something was compared", async () => {

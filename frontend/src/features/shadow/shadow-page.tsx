@@ -47,7 +47,11 @@ function Agreement() {
         <Stat
           label={t`Agreement`}
           value={percent(data.agreement)}
-          note={t`${totals.agreed} of ${totals.agreed + totals.differed} decisions`}
+          note={
+            totals.out_of_turn === 0
+              ? t`${totals.agreed} of ${totals.agreed + totals.differed} decisions`
+              : t`${totals.agreed} of ${totals.agreed + totals.differed} decisions, ${totals.out_of_turn} out of turn`
+          }
         />
         <Stat
           label={t`Started`}

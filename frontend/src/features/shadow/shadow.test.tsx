@@ -26,6 +26,7 @@ it("draws no agreement where nothing was compared", () => {
     their_preemptions: 0,
     our_preemptions: 0,
     unfinished: 0,
+    out_of_turn: 0,
   };
   const points: Shadow["points"] = [
     { at: "2026-01-01T00:00:00Z", agreed: 3, differed: 1, ...point },
