@@ -38,7 +38,8 @@ class BackOff:
     """When an ended process starts again: at once, and then after twice as long each time that it does not stay up."""
 
     def __init__(self) -> None:
-        self._failures = 0
+        self.failures = 0
+        """How often the process has ended in a row without staying up."""
         self._started_at = time.monotonic()
         self.due_at: float | None = None
         """The time of the next start; None while the process runs."""
@@ -46,8 +47,8 @@ class BackOff:
     def ended(self) -> float:
         """Record the end; return the seconds until the next start."""
         now = time.monotonic()
-        self._failures = 0 if now - self._started_at >= _STAYED_UP_SECONDS else self._failures + 1
-        delay = min(2.0 ** (self._failures - 2), _MAX_DELAY_SECONDS) if self._failures > 1 else 0.0
+        self.failures = 0 if now - self._started_at >= _STAYED_UP_SECONDS else self.failures + 1
+        delay = min(2.0 ** (self.failures - 2), _MAX_DELAY_SECONDS) if self.failures > 1 else 0.0
         self.due_at = now + delay
         return delay
 
@@ -123,6 +124,14 @@ class Supervisor:
             if child.poll() is not None and self._is_due(process.name, f"ended with {child.returncode}"):
                 self._running[process] = self._start(process)
                 self._back_offs[process.name].started()
+
+    def revive_until(self, failures: int) -> None:
+        """Restart ended processes. Raises ProcessBroken once a process has ended so often without staying up."""
+        self.revive()
+        for process in self._running:
+            back_off = self._back_offs.get(process.name)
+            if back_off is not None and back_off.failures >= failures:
+                raise ProcessBroken(self._last_words(process))
 
     def pid(self, name: str) -> int | None:
         """The process of that name, while it runs."""

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -30,6 +31,9 @@ _LIMITS = (
 _NEEDED = ("web", "scheduler", "beat")
 _START_SECONDS = 300.0
 """On a machine that is busy with other work, a process may need more than a minute to start."""
+
+_FAILURES = 3
+"""A process that ends so often before the server answers will not start at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
             if process.name in _NEEDED:
                 supervisor.start(process)
         server = f"http://127.0.0.1:{port}"
-        wait_for(server, supervisor.revive)
+        wait_for(server, partial(supervisor.revive_until, _FAILURES))
         yield Stack(server, supervisor, postgres, valkey)
 
 
@@ -93,7 +97,7 @@ def _preparation(folder: Path) -> Iterator[Process]:
 
 
 def wait_for(server: str, revive: Callable[[], object]) -> None:
-    """Wait until the server answers; `revive` starts ended processes again. Raises TimeoutError."""
+    """Wait until the server answers; `revive` starts ended processes again, or raises. Raises TimeoutError."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         with contextlib.suppress(URLError, OSError), urlopen(f"{server}/healthz", timeout=5):  # noqa: S310 (our own server, by http)

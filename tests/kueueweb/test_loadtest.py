@@ -15,11 +15,14 @@ from urllib.error import URLError
 import pytest
 from django.core.management import call_command
 
+from kueueweb.demo.processes import Process
+from kueueweb.demo.supervisor import ProcessBroken
 from kueueweb.loadtest import stack
 from kueueweb.loadtest.processor import seconds_taken
 from kueueweb.loadtest.shape import arrivals, manifest_text, read_shape, workload_json
 from kueueweb.loadtest.stack import wait_for
 from tests.api_client import SchemaClient
+from tests.patience import PATIENCE_SECONDS
 
 SHAPES = sorted((Path(__file__).resolve().parents[1] / "load").glob("*.json"))
 
@@ -64,6 +67,19 @@ def test_a_server_may_need_minutes_to_start(monkeypatch: pytest.MonkeyPatch) -> 
     revived = Mock()
     wait_for("http://127.0.0.1:1", revived)
     assert revived.call_count == len(refused)
+
+
+def test_a_process_that_keeps_ending_fails_the_load_test_with_its_output(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for server in ("Postgres", "Valkey"):
+        monkeypatch.setattr(stack, server, Mock(return_value=Mock(url=lambda: "scheme://unused")))
+    broken = Process("web", (sys.executable, "-c", "import sys; sys.exit('no cheese')"))
+    monkeypatch.setattr(stack, "_preparation", lambda _: ())
+    monkeypatch.setattr(stack, "processes", lambda **_: [broken])
+    monkeypatch.setattr(stack, "_START_SECONDS", PATIENCE_SECONDS)
+    with pytest.raises(ProcessBroken, match="no cheese"), stack.private_stack(tmp_path, tmp_path, "secret", Mock()):
+        pass
 
 
 def test_processor_time_includes_that_of_ended_and_running_children() -> None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def test_what_ends_is_started_again_and_said(supervisor: Supervisor, said: list[
         while not said:
             supervisor.revive()
         assert "once ended with 3 and is restarted" in said[0]
+
+
+def test_a_process_that_keeps_ending_is_given_up_with_its_output(supervisor: Supervisor, said: list[str]) -> None:
+    def revive_for_long() -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            supervisor.revive_until(failures=3)
+            time.sleep(0.01)
+
+    with supervisor:
+        supervisor.start(python("stays", STAYS))
+        supervisor.start(python("broken", "import sys; sys.exit('no cheese')"))
+        with pytest.raises(ProcessBroken, match=r"broken is not running(.*\n)+no cheese\nno cheese\nno cheese$"):
+            revive_for_long()
+    assert len(said) == 3
 
 
 def test_a_failing_process_is_restarted_with_growing_delays_and_stops_no_other(
