@@ -141,7 +141,7 @@ class Shadow:
         change = Change(key, self._world.workload(key), now, decided=True, preempts=preempts)
         self._latest.append(change)
         self._trials.take(key, workload, now)
-        found += self._agreed_meanwhile(now) + self._due(now)
+        earlier = self._agreed_meanwhile(now) + self._due(now)
         if found and found[0].workload == key and found[0].verdict is not Verdict.AGREE:
             self._differences.append(_Difference(found.pop(0), now, change))
         if theirs.act is Act.PREEMPT:
@@ -152,7 +152,7 @@ class Shadow:
             self._paces.append(now - since)
         self._told.pop(key, None)
         self._evaluated.pop(key, None)
-        return found
+        return found + earlier
 
     def _note_preemptor_of(self, message: str) -> None:
         """Put the workload for which another one was preempted first in its queue, as Kueue does until it gets quota.
@@ -215,7 +215,9 @@ class Shadow:
 
     def _freed(self, was: Workload | None, workload: Workload | None) -> frozenset[str]:
         """Return the ClusterQueues that may use the quota that a workload no longer holds."""
-        if was is None or not was.holds_quota or was.admission is None or (workload is not None and workload == was):
+        if was is None or not was.holds_quota or was.admission is None:
+            return frozenset()
+        if workload is not None and workload.holds_quota and workload.reclaimable_pods == was.reclaimable_pods:
             return frozenset()
         return self._world.queues_beside(was.admission.cluster_queue)
 

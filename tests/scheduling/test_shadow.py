@@ -449,3 +449,19 @@ def test_a_scheduler_of_other_rules_is_found_out() -> None:
         found += shadow.conclude()
         verdicts.update("in turn" if each.verdict is Verdict.AGREE and not each.aside else "not" for each in found)
     assert verdicts["in turn"] < 0.65 * verdicts.total(), verdicts
+
+
+def test_a_question_without_an_answer_does_not_delay_an_earlier_difference() -> None:
+    has_time = [True]
+    shadow = Shadow(queue_of_three().world, lambda: has_time[0])
+    builder = queue_of_three().pending("large", "q", 4).pending("other", "q", 1, priority=100)
+    large, other = (builder.world.workload(f"team/{name}") for name in ("large", "other"))
+    assert large is not None
+    assert other is not None
+    shadow.hear(large.key, large, 10.0)
+    assert shadow.hear(large.key, admitted(large, "q", at=11.0), 11.0) == []
+    shadow.take(large.key, large, 12.0)
+    shadow.take(other.key, other, 12.0)
+    has_time[0] = False
+    [first] = shadow.hear(large.key, admitted(large, "q", at=20.0), 20.0)
+    assert (first.verdict, shadow.unfinished) == (Verdict.ONLY_THEIRS, 1)
