@@ -127,8 +127,10 @@ class _Broker:
         try:
             yield
         finally:
-            self._send_waiting()
-            self._joined.waiting = None
+            try:
+                self._send_waiting()
+            finally:
+                self._joined.waiting = None  # otherwise the thread's later wake-ups wait for a block that is over
 
     def send(self, task: str, queue: str, cluster: str, **arguments: Any) -> None:
         """Send the task. One without arguments of its own is not sent while another is on its way."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings as django_settings
@@ -84,6 +85,25 @@ def test_joined_wake_ups_are_sent_after_an_error(redis: Any, django_capture_on_c
 
     with pytest.raises(ValueError, match="later"):
         wake_and_fail()
+    assert waiting(redis) == 1
+
+
+def test_wake_ups_after_a_block_that_could_not_send_its_own_are_sent(
+    redis: Any, django_capture_on_commit_callbacks: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wake() -> None:
+        with django_capture_on_commit_callbacks(execute=True):
+            wake_ups.wake_scheduler("default")
+
+    def wake_in_a_block() -> None:
+        with wake_ups.joined_wake_ups():
+            wake()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(wake_ups._broker, "send_once", Mock(side_effect=RuntimeError("no broker")))
+        with pytest.raises(RuntimeError, match="no broker"):
+            wake_in_a_block()
+    wake()
     assert waiting(redis) == 1
 
 
