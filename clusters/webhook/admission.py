@@ -132,8 +132,12 @@ class Admission:
         return Verdict(json_patch(request.object, job))
 
     def _note_submitter(self, request: AdmissionRequest, job: JsonObject, context: JobContext) -> None:
-        """Note the submitter, and remove a name that a user wrote there."""
-        notes = self._surroundings.submitter_notes(request, job) if is_queued(job, context) else {}
+        """Note the submitter, and remove a name that a user wrote there.
+
+        A pod that waits at a gate of ours is noted before it is in a queue: only its submitter may put it into one.
+        """
+        is_noted = is_queued(job, context) or bool(_our_gates(job))
+        notes = self._surroundings.submitter_notes(request, job) if is_noted else {}
         if notes or any(key in annotations_of(job) for key in NOTES):
             annotations = mapping_at(job, "metadata", "annotations")
             for key in NOTES:
@@ -187,7 +191,7 @@ class Admission:
             return []
         if submitter and submitter == request.username:
             return []
-        rule = "is added to a waiting pod only when the pod is created. Delete the pod, and create it with the label"
+        rule = "is added to a waiting pod only by its submitter. Delete the pod, and create it with the label"
         return [forbidden(f"metadata.labels[{keys.QUEUE_NAME}]", rule)]
 
     def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:

@@ -36,17 +36,22 @@ class Answer:
 
 
 class Kubectl:
-    """Somebody who is not us."""
+    """A client of another user than kueueweb's."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, user: str = "kubectl") -> None:
         self._url = url
+        self._user = user
         self._pool = urllib3.PoolManager(retries=False, timeout=PATIENCE_SECONDS)
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
-        headers = {"User-Agent": "kubectl/1", "Content-Type": content_type}
+        headers = {"User-Agent": f"{self._user}/1", "Content-Type": content_type}
         sent = None if body is None else orjson.dumps(body)
         answer = self._pool.request(method, self._url + path, body=sent, headers=headers)
         return Answer(answer.status, orjson.loads(answer.data))
+
+    def as_user(self, user: str) -> Kubectl:
+        """The same server's client for another user."""
+        return Kubectl(self._url, user)
 
     def create(self, manifest: JsonObject) -> Answer:
         kind = JOB_KINDS[manifest["kind"]].resource

@@ -114,12 +114,25 @@ def test_a_pod_keeps_its_note(guarded: GuardedSystem, label: JsonObject) -> None
     assert submitters(guarded) == {"alone": USER}
 
 
-def test_a_pod_that_waits_enters_no_queue_without_a_user(guarded: GuardedSystem) -> None:
-    """Such a user would evade the limits by user."""
+def test_a_pod_that_waits_is_put_into_a_queue_by_its_submitter_only(guarded: GuardedSystem) -> None:
     pod = gpu_pod("alone")
     queue = pod["metadata"]["labels"].pop(QUEUE)
     pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     assert guarded.kubectl.create(pod).code == 201
+    queued = {"metadata": {"labels": {QUEUE: queue}}}
+    refused = guarded.kubectl.as_user("bob").patch("Pod", "alone", queued)
+    assert (refused.code, refused.body["details"]["causes"][0]["field"]) == (403, f"metadata.labels[{QUEUE}]")
+    assert submitters(guarded) == {}
+    assert guarded.kubectl.patch("Pod", "alone", queued).code == 200
+    assert submitters(guarded) == {"alone": USER}
+
+
+def test_a_pod_that_waits_enters_no_queue_without_a_user(guarded: GuardedSystem) -> None:
+    """Such a user would evade the limits by user. The webhook did not see the pod's creation."""
+    pod = gpu_pod("alone")
+    queue = pod["metadata"]["labels"].pop(QUEUE)
+    pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    guarded.client.create(JOB_KINDS["Pod"].resource, pod)
     named = guarded.kubectl.patch("Pod", "alone", {"metadata": {"labels": {QUEUE: queue}}})
     assert (named.code, named.body["details"]["causes"][0]["field"]) == (403, f"metadata.labels[{QUEUE}]")
     assert submitters(guarded) == {}
