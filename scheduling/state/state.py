@@ -377,7 +377,10 @@ class State:
         where users are limited, only those of its user."""
         info.cluster_queue = cq.name
         info.order = self.multifactor.order_of(info, cq)
-        info.limit_user(info.workload.submitted_by if cq.user_limits else None)
+        user = info.workload.submitted_by if cq.user_limits else None
+        if user != info.limited_user:
+            self.journal.note_again(info)  # the undone removal puts it back by the hash of before
+            info.limit_user(user)
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""

@@ -310,9 +310,8 @@ class WorkloadInfo:
 
     def limit_user(self, user: str | None) -> None:
         """Set `limited_user`. The workload must be in no queue, because queues keep equal workloads together."""
-        if user != self.limited_user:
-            self.limited_user = user
-            self._scheduling_hash = None
+        self.limited_user = user
+        self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
         """Forget an earlier eviction, because the workload holds quota again: its age counts in queue order."""

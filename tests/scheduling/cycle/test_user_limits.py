@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.advice.explanation import Rule, WaitState
@@ -252,7 +252,18 @@ def _cpus(workload: Workload) -> int:
     return sum(assigned.resource_usage["cpu"] for assigned in workload.admission.pod_set_assignments)
 
 
+_LIMIT_LIFTED: Final = [
+    *((Submit("ada", "a", 1), False) for _ in range(2)),
+    (SetLimits("all", TWO_CPUS), False),
+    *((Submit("ada", "a", 1), False) for _ in range(3)),
+    (End(1), False),
+    (SetLimits("all", ()), True),
+]
+"""Equal workloads of one user wait; the limit that keeps them apart from others' is lifted, and that is undone."""
+
+
 @given(st.lists(st.tuples(_EVENTS, st.booleans()), max_size=25))
+@example(_LIMIT_LIFTED)
 @settings(max_examples=80)
 def test_no_admission_lifts_a_user_over_a_limit(events: list[tuple[Event, bool]]) -> None:
     """Whatever comes, ends, changes, and is undone."""
