@@ -8611,14 +8611,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "9e868fdf-f1b1-4a24-af85-16754bc2d0aa",
+                     *           "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *           "name": "billing",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:47.622832Z",
+                     *           "created_at": "2026-11-28T05:22:21.698751Z",
                      *           "deletion_requested_at": null,
                      *           "controller_name": "example.com/billing",
                      *           "parameters": {},
@@ -8663,12 +8663,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e868fdf-f1b1-4a24-af85-16754bc2d0aa",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.622832Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8724,12 +8724,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e868fdf-f1b1-4a24-af85-16754bc2d0aa",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.622832Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8794,15 +8794,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e868fdf-f1b1-4a24-af85-16754bc2d0aa",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T13:52:47.622832Z",
-                     *       "deletion_requested_at": "2026-11-28T13:52:51.790602Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:30.558978Z",
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
                      *       "active": true
@@ -8871,14 +8871,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "9e868fdf-f1b1-4a24-af85-16754bc2d0aa",
+                     *       "uid": "fc5ad4c3-765c-49f6-a88d-a2041e18cc82",
                      *       "name": "billing",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:47.622832Z",
+                     *       "created_at": "2026-11-28T05:22:21.698751Z",
                      *       "deletion_requested_at": null,
                      *       "controller_name": "example.com/billing",
                      *       "parameters": {},
@@ -8952,8 +8952,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 104,
-                     *           "at": "2026-11-28T13:52:50.674546Z",
+                     *           "id": 1245,
+                     *           "at": "2026-11-28T05:23:19.233810Z",
                      *           "username": "",
                      *           "credential": "",
                      *           "process": "pytest of root (database account kueueweb)",
@@ -8972,13 +8972,13 @@ export interface operations {
                      *           },
                      *           "after": {
                      *             "active": false,
-                     *             "deletion_requested_at": "2026-11-28T13:52:50.669805+00:00"
+                     *             "deletion_requested_at": "2026-11-28T05:23:19.158026+00:00"
                      *           },
                      *           "reason": "",
                      *           "message": ""
                      *         }
                      *       ],
-                     *       "next": "WzRd"
+                     *       "next": "WzExNDVd"
                      *     }
                      */
                     "application/json": components["schemas"]["PaginatedAuditRecordList"];
@@ -9073,9 +9073,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "device_code": "0000000000000000000000000000000000000000000",
-                     *       "user_code": "MZNW-DTNZ",
+                     *       "user_code": "HXCF-FVZS",
                      *       "verification_uri": "http://testserver/device",
-                     *       "verification_uri_complete": "http://testserver/device?code=MZNW-DTNZ",
+                     *       "verification_uri_complete": "http://testserver/device?code=HXCF-FVZS",
                      *       "expires_in": 600,
                      *       "interval": 3
                      *     }
@@ -9113,7 +9113,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "user_code": "MZNW-DTNZ",
+                     *       "user_code": "HXCF-FVZS",
                      *       "name": "kueueweb on a laptop",
                      *       "address": "127.0.0.1",
                      *       "scope": "submit",
@@ -9198,10 +9198,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "8ca5a5fd-fb7c-44ad-9290-5644edaa2745",
+                     *       "id": "e128b9fd-9db2-40a4-9147-4efd345f0030",
                      *       "name": "kueueweb on a laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T13:52:48.175347Z",
+                     *       "expires_at": "2027-02-26T05:22:24.952868Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9352,10 +9352,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "11010f1c-46a1-4c84-bca3-6480faf6d51f",
+                     *       "id": "67f278d1-2724-4585-b4e6-59d9b0dcab00",
                      *       "name": "laptop",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2026-12-28T13:52:48.098654Z",
+                     *       "expires_at": "2026-12-28T05:22:24.029940Z",
                      *       "scope": "submit",
                      *       "namespaces": [],
                      *       "clusters": []
@@ -9455,10 +9455,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "f4b98490-5598-4250-a102-9c5282ac4141",
+                     *       "id": "4e67e1fd-7aee-4a3f-aa9f-6d221f7e7981",
                      *       "name": "notebook",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T13:52:48.131835Z",
+                     *       "expires_at": "2027-02-26T05:22:24.533806Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -9578,7 +9578,7 @@ export interface operations {
                      *           "push": {
                      *             "unpushed": 1,
                      *             "refused": 0,
-                     *             "lag_seconds": 0.655698
+                     *             "lag_seconds": 14.904087
                      *           },
                      *           "pending": 0,
                      *           "held": 0,
@@ -9637,12 +9637,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *           "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-28T13:52:47.640165Z",
+                     *           "created_at": "2026-11-28T05:22:21.812293Z",
                      *           "deletion_requested_at": null,
                      *           "cohort": "ai",
                      *           "resource_groups": [
@@ -9738,7 +9738,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can admit new workloads",
-                     *               "last_transition_time": "2026-11-28T13:52:49.055613Z"
+                     *               "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *             }
                      *           ],
                      *           "weighted_share": 0,
@@ -9828,12 +9828,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T13:52:47.640165Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -9929,7 +9929,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T13:52:49.055613Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10088,12 +10088,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T13:52:47.640165Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10189,7 +10189,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T13:52:47.647055Z"
+                     *           "last_transition_time": "2026-11-28T05:22:21.830969Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10299,13 +10299,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-28T13:52:47.640165Z",
-                     *       "deletion_requested_at": "2026-11-28T13:52:51.665665Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:27.776582Z",
                      *       "cohort": "ai",
                      *       "resource_groups": [
                      *         {
@@ -10400,7 +10400,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T13:52:49.055613Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10513,12 +10513,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *       "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T13:52:47.640165Z",
+                     *       "created_at": "2026-11-28T05:22:21.812293Z",
                      *       "deletion_requested_at": null,
                      *       "cohort": "ai",
                      *       "resource_groups": [
@@ -10614,7 +10614,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can admit new workloads",
-                     *           "last_transition_time": "2026-11-28T13:52:49.055613Z"
+                     *           "last_transition_time": "2026-11-28T05:22:34.506914Z"
                      *         }
                      *       ],
                      *       "weighted_share": 0,
@@ -10913,7 +10913,7 @@ export interface operations {
                      *           "configuration": {},
                      *           "device_plugin": {},
                      *           "telemetry_urls": [],
-                     *           "created_at": "2026-11-28T13:52:46.298935Z"
+                     *           "created_at": "2026-11-28T05:22:20.872203Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -10963,7 +10963,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-28T13:52:46.298935Z"
+                     *       "created_at": "2026-11-28T05:22:20.872203Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11024,7 +11024,7 @@ export interface operations {
                      *       "configuration": {},
                      *       "device_plugin": {},
                      *       "telemetry_urls": [],
-                     *       "created_at": "2026-11-28T13:52:46.298935Z"
+                     *       "created_at": "2026-11-28T05:22:20.872203Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Cluster"];
@@ -11071,12 +11071,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "6b7a74bf-dca6-42c0-b418-e046909ac068",
+                     *           "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *           "name": "ai",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 8,
-                     *           "created_at": "2026-11-28T13:52:47.591119Z",
+                     *           "created_at": "2026-11-28T05:22:21.560030Z",
                      *           "deletion_requested_at": null,
                      *           "parent": "",
                      *           "resource_groups": [
@@ -11166,12 +11166,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7a74bf-dca6-42c0-b418-e046909ac068",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 8,
-                     *       "created_at": "2026-11-28T13:52:47.591119Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11306,12 +11306,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7a74bf-dca6-42c0-b418-e046909ac068",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T13:52:47.591119Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11479,12 +11479,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "6b7a74bf-dca6-42c0-b418-e046909ac068",
+                     *       "uid": "817ec11a-74a9-457b-bacc-c2c225ccba6e",
                      *       "name": "ai",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 9,
-                     *       "created_at": "2026-11-28T13:52:47.591119Z",
+                     *       "created_at": "2026-11-28T05:22:21.560030Z",
                      *       "deletion_requested_at": null,
                      *       "parent": "",
                      *       "resource_groups": [
@@ -11716,7 +11716,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "source": "live",
-                     *       "time": "2026-11-28T13:52:50.127761Z",
+                     *       "time": "2026-11-28T05:23:19.082376Z",
                      *       "cohorts": [
                      *         {
                      *           "name": "ai",
@@ -11867,13 +11867,13 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 8,
-                     *           "decided_at": "2026-11-28T13:52:50.628893Z",
+                     *           "decided_at": "2026-11-28T05:23:18.716263Z",
                      *           "epoch": 1,
                      *           "cycle": 6,
                      *           "action": "Admit",
                      *           "namespace": "ai-research",
-                     *           "workload_name": "again",
-                     *           "workload_uid": "56f4ae48-14fe-4d80-b688-eae31992c558",
+                     *           "workload_name": "last",
+                     *           "workload_uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *           "reason": "QuotaReserved",
                      *           "message": "Quota reserved in ClusterQueue research, wait time since queued was 0s; main (2): nvidia.com/gpu in a100, nvidia.com/gpumem in a100, cpu in a100, memory in a100",
                      *           "detail": {
@@ -11909,7 +11909,7 @@ export interface operations {
                      *                 }
                      *               }
                      *             ],
-                     *             "waited_seconds": 0.018
+                     *             "waited_seconds": 0.263
                      *           },
                      *           "cluster": "default",
                      *           "cluster_queue": "research"
@@ -11963,7 +11963,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "workload": "ai-research/job-train-0666a",
+                     *           "workload": "ai-research/job-train-24314",
                      *           "namespace": "ai-research",
                      *           "pod_set": "main",
                      *           "replica": 0,
@@ -11974,7 +11974,7 @@ export interface operations {
                      *           "id": 3,
                      *           "node": "gpu-1",
                      *           "device": "GPU-4",
-                     *           "created_at": "2026-11-28T13:52:50.105416Z",
+                     *           "created_at": "2026-11-28T05:23:05.325511Z",
                      *           "cluster": "default"
                      *         }
                      *       ],
@@ -12297,21 +12297,21 @@ export interface operations {
                      *         "alive": true,
                      *         "holder": "examples",
                      *         "epoch": 1,
-                     *         "acquired_at": "2026-11-28T13:52:46.352995Z",
-                     *         "renewed_at": "2026-11-28T13:52:50.127761Z"
+                     *         "acquired_at": "2026-11-28T05:22:20.993336Z",
+                     *         "renewed_at": "2026-11-28T05:23:19.082376Z"
                      *       },
                      *       "cycles": {
                      *         "window_seconds": 3600,
                      *         "count": 6,
-                     *         "p50_seconds": 0.002022070999373682,
-                     *         "p90_seconds": 0.002293586499945377,
-                     *         "longest_seconds": 0.0025083569998969324,
+                     *         "p50_seconds": 0.015815235499758273,
+                     *         "p90_seconds": 0.04316671600827249,
+                     *         "longest_seconds": 0.04733082601160277,
                      *         "last": {
                      *           "id": 6,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-28T13:52:50.628893Z",
-                     *           "duration_seconds": 0.0020788159999938216,
+                     *           "started_at": "2026-11-28T05:23:18.716263Z",
+                     *           "duration_seconds": 0.015833664991077967,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -12321,11 +12321,11 @@ export interface operations {
                      *       },
                      *       "notes": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-28T13:52:50.673224Z"
+                     *         "oldest_at": "2026-11-28T05:23:19.223667Z"
                      *       },
                      *       "push": {
                      *         "waiting": 1,
-                     *         "oldest_at": "2026-11-28T13:52:50.105416Z",
+                     *         "oldest_at": "2026-11-28T05:23:05.325511Z",
                      *         "refused": 0,
                      *         "held_off_by": ""
                      *       },
@@ -12583,251 +12583,251 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-28T12:52:45Z",
-                     *       "until": "2026-11-28T13:53:00Z",
+                     *       "since": "2026-11-28T04:23:15Z",
+                     *       "until": "2026-11-28T05:23:30Z",
                      *       "step": 15,
                      *       "times": [
-                     *         1795870365,
-                     *         1795870380,
-                     *         1795870395,
-                     *         1795870410,
-                     *         1795870425,
-                     *         1795870440,
-                     *         1795870455,
-                     *         1795870470,
-                     *         1795870485,
-                     *         1795870500,
-                     *         1795870515,
-                     *         1795870530,
-                     *         1795870545,
-                     *         1795870560,
-                     *         1795870575,
-                     *         1795870590,
-                     *         1795870605,
-                     *         1795870620,
-                     *         1795870635,
-                     *         1795870650,
-                     *         1795870665,
-                     *         1795870680,
-                     *         1795870695,
-                     *         1795870710,
-                     *         1795870725,
-                     *         1795870740,
-                     *         1795870755,
-                     *         1795870770,
-                     *         1795870785,
-                     *         1795870800,
-                     *         1795870815,
-                     *         1795870830,
-                     *         1795870845,
-                     *         1795870860,
-                     *         1795870875,
-                     *         1795870890,
-                     *         1795870905,
-                     *         1795870920,
-                     *         1795870935,
-                     *         1795870950,
-                     *         1795870965,
-                     *         1795870980,
-                     *         1795870995,
-                     *         1795871010,
-                     *         1795871025,
-                     *         1795871040,
-                     *         1795871055,
-                     *         1795871070,
-                     *         1795871085,
-                     *         1795871100,
-                     *         1795871115,
-                     *         1795871130,
-                     *         1795871145,
-                     *         1795871160,
-                     *         1795871175,
-                     *         1795871190,
-                     *         1795871205,
-                     *         1795871220,
-                     *         1795871235,
-                     *         1795871250,
-                     *         1795871265,
-                     *         1795871280,
-                     *         1795871295,
-                     *         1795871310,
-                     *         1795871325,
-                     *         1795871340,
-                     *         1795871355,
-                     *         1795871370,
-                     *         1795871385,
-                     *         1795871400,
-                     *         1795871415,
-                     *         1795871430,
-                     *         1795871445,
-                     *         1795871460,
-                     *         1795871475,
-                     *         1795871490,
-                     *         1795871505,
-                     *         1795871520,
-                     *         1795871535,
-                     *         1795871550,
-                     *         1795871565,
-                     *         1795871580,
-                     *         1795871595,
-                     *         1795871610,
-                     *         1795871625,
-                     *         1795871640,
-                     *         1795871655,
-                     *         1795871670,
-                     *         1795871685,
-                     *         1795871700,
-                     *         1795871715,
-                     *         1795871730,
-                     *         1795871745,
-                     *         1795871760,
-                     *         1795871775,
-                     *         1795871790,
-                     *         1795871805,
-                     *         1795871820,
-                     *         1795871835,
-                     *         1795871850,
-                     *         1795871865,
-                     *         1795871880,
-                     *         1795871895,
-                     *         1795871910,
-                     *         1795871925,
-                     *         1795871940,
-                     *         1795871955,
-                     *         1795871970,
-                     *         1795871985,
-                     *         1795872000,
-                     *         1795872015,
-                     *         1795872030,
-                     *         1795872045,
-                     *         1795872060,
-                     *         1795872075,
-                     *         1795872090,
-                     *         1795872105,
-                     *         1795872120,
-                     *         1795872135,
-                     *         1795872150,
-                     *         1795872165,
-                     *         1795872180,
-                     *         1795872195,
-                     *         1795872210,
-                     *         1795872225,
-                     *         1795872240,
-                     *         1795872255,
-                     *         1795872270,
-                     *         1795872285,
-                     *         1795872300,
-                     *         1795872315,
-                     *         1795872330,
-                     *         1795872345,
-                     *         1795872360,
-                     *         1795872375,
-                     *         1795872390,
-                     *         1795872405,
-                     *         1795872420,
-                     *         1795872435,
-                     *         1795872450,
-                     *         1795872465,
-                     *         1795872480,
-                     *         1795872495,
-                     *         1795872510,
-                     *         1795872525,
-                     *         1795872540,
-                     *         1795872555,
-                     *         1795872570,
-                     *         1795872585,
-                     *         1795872600,
-                     *         1795872615,
-                     *         1795872630,
-                     *         1795872645,
-                     *         1795872660,
-                     *         1795872675,
-                     *         1795872690,
-                     *         1795872705,
-                     *         1795872720,
-                     *         1795872735,
-                     *         1795872750,
-                     *         1795872765,
-                     *         1795872780,
-                     *         1795872795,
-                     *         1795872810,
-                     *         1795872825,
-                     *         1795872840,
-                     *         1795872855,
-                     *         1795872870,
-                     *         1795872885,
-                     *         1795872900,
-                     *         1795872915,
-                     *         1795872930,
-                     *         1795872945,
-                     *         1795872960,
-                     *         1795872975,
-                     *         1795872990,
-                     *         1795873005,
-                     *         1795873020,
-                     *         1795873035,
-                     *         1795873050,
-                     *         1795873065,
-                     *         1795873080,
-                     *         1795873095,
-                     *         1795873110,
-                     *         1795873125,
-                     *         1795873140,
-                     *         1795873155,
-                     *         1795873170,
-                     *         1795873185,
-                     *         1795873200,
-                     *         1795873215,
-                     *         1795873230,
-                     *         1795873245,
-                     *         1795873260,
-                     *         1795873275,
-                     *         1795873290,
-                     *         1795873305,
-                     *         1795873320,
-                     *         1795873335,
-                     *         1795873350,
-                     *         1795873365,
-                     *         1795873380,
-                     *         1795873395,
-                     *         1795873410,
-                     *         1795873425,
-                     *         1795873440,
-                     *         1795873455,
-                     *         1795873470,
-                     *         1795873485,
-                     *         1795873500,
-                     *         1795873515,
-                     *         1795873530,
-                     *         1795873545,
-                     *         1795873560,
-                     *         1795873575,
-                     *         1795873590,
-                     *         1795873605,
-                     *         1795873620,
-                     *         1795873635,
-                     *         1795873650,
-                     *         1795873665,
-                     *         1795873680,
-                     *         1795873695,
-                     *         1795873710,
-                     *         1795873725,
-                     *         1795873740,
-                     *         1795873755,
-                     *         1795873770,
-                     *         1795873785,
-                     *         1795873800,
-                     *         1795873815,
-                     *         1795873830,
-                     *         1795873845,
-                     *         1795873860,
-                     *         1795873875,
-                     *         1795873890,
-                     *         1795873905,
-                     *         1795873920,
-                     *         1795873935,
-                     *         1795873950,
-                     *         1795873965
+                     *         1795839795,
+                     *         1795839810,
+                     *         1795839825,
+                     *         1795839840,
+                     *         1795839855,
+                     *         1795839870,
+                     *         1795839885,
+                     *         1795839900,
+                     *         1795839915,
+                     *         1795839930,
+                     *         1795839945,
+                     *         1795839960,
+                     *         1795839975,
+                     *         1795839990,
+                     *         1795840005,
+                     *         1795840020,
+                     *         1795840035,
+                     *         1795840050,
+                     *         1795840065,
+                     *         1795840080,
+                     *         1795840095,
+                     *         1795840110,
+                     *         1795840125,
+                     *         1795840140,
+                     *         1795840155,
+                     *         1795840170,
+                     *         1795840185,
+                     *         1795840200,
+                     *         1795840215,
+                     *         1795840230,
+                     *         1795840245,
+                     *         1795840260,
+                     *         1795840275,
+                     *         1795840290,
+                     *         1795840305,
+                     *         1795840320,
+                     *         1795840335,
+                     *         1795840350,
+                     *         1795840365,
+                     *         1795840380,
+                     *         1795840395,
+                     *         1795840410,
+                     *         1795840425,
+                     *         1795840440,
+                     *         1795840455,
+                     *         1795840470,
+                     *         1795840485,
+                     *         1795840500,
+                     *         1795840515,
+                     *         1795840530,
+                     *         1795840545,
+                     *         1795840560,
+                     *         1795840575,
+                     *         1795840590,
+                     *         1795840605,
+                     *         1795840620,
+                     *         1795840635,
+                     *         1795840650,
+                     *         1795840665,
+                     *         1795840680,
+                     *         1795840695,
+                     *         1795840710,
+                     *         1795840725,
+                     *         1795840740,
+                     *         1795840755,
+                     *         1795840770,
+                     *         1795840785,
+                     *         1795840800,
+                     *         1795840815,
+                     *         1795840830,
+                     *         1795840845,
+                     *         1795840860,
+                     *         1795840875,
+                     *         1795840890,
+                     *         1795840905,
+                     *         1795840920,
+                     *         1795840935,
+                     *         1795840950,
+                     *         1795840965,
+                     *         1795840980,
+                     *         1795840995,
+                     *         1795841010,
+                     *         1795841025,
+                     *         1795841040,
+                     *         1795841055,
+                     *         1795841070,
+                     *         1795841085,
+                     *         1795841100,
+                     *         1795841115,
+                     *         1795841130,
+                     *         1795841145,
+                     *         1795841160,
+                     *         1795841175,
+                     *         1795841190,
+                     *         1795841205,
+                     *         1795841220,
+                     *         1795841235,
+                     *         1795841250,
+                     *         1795841265,
+                     *         1795841280,
+                     *         1795841295,
+                     *         1795841310,
+                     *         1795841325,
+                     *         1795841340,
+                     *         1795841355,
+                     *         1795841370,
+                     *         1795841385,
+                     *         1795841400,
+                     *         1795841415,
+                     *         1795841430,
+                     *         1795841445,
+                     *         1795841460,
+                     *         1795841475,
+                     *         1795841490,
+                     *         1795841505,
+                     *         1795841520,
+                     *         1795841535,
+                     *         1795841550,
+                     *         1795841565,
+                     *         1795841580,
+                     *         1795841595,
+                     *         1795841610,
+                     *         1795841625,
+                     *         1795841640,
+                     *         1795841655,
+                     *         1795841670,
+                     *         1795841685,
+                     *         1795841700,
+                     *         1795841715,
+                     *         1795841730,
+                     *         1795841745,
+                     *         1795841760,
+                     *         1795841775,
+                     *         1795841790,
+                     *         1795841805,
+                     *         1795841820,
+                     *         1795841835,
+                     *         1795841850,
+                     *         1795841865,
+                     *         1795841880,
+                     *         1795841895,
+                     *         1795841910,
+                     *         1795841925,
+                     *         1795841940,
+                     *         1795841955,
+                     *         1795841970,
+                     *         1795841985,
+                     *         1795842000,
+                     *         1795842015,
+                     *         1795842030,
+                     *         1795842045,
+                     *         1795842060,
+                     *         1795842075,
+                     *         1795842090,
+                     *         1795842105,
+                     *         1795842120,
+                     *         1795842135,
+                     *         1795842150,
+                     *         1795842165,
+                     *         1795842180,
+                     *         1795842195,
+                     *         1795842210,
+                     *         1795842225,
+                     *         1795842240,
+                     *         1795842255,
+                     *         1795842270,
+                     *         1795842285,
+                     *         1795842300,
+                     *         1795842315,
+                     *         1795842330,
+                     *         1795842345,
+                     *         1795842360,
+                     *         1795842375,
+                     *         1795842390,
+                     *         1795842405,
+                     *         1795842420,
+                     *         1795842435,
+                     *         1795842450,
+                     *         1795842465,
+                     *         1795842480,
+                     *         1795842495,
+                     *         1795842510,
+                     *         1795842525,
+                     *         1795842540,
+                     *         1795842555,
+                     *         1795842570,
+                     *         1795842585,
+                     *         1795842600,
+                     *         1795842615,
+                     *         1795842630,
+                     *         1795842645,
+                     *         1795842660,
+                     *         1795842675,
+                     *         1795842690,
+                     *         1795842705,
+                     *         1795842720,
+                     *         1795842735,
+                     *         1795842750,
+                     *         1795842765,
+                     *         1795842780,
+                     *         1795842795,
+                     *         1795842810,
+                     *         1795842825,
+                     *         1795842840,
+                     *         1795842855,
+                     *         1795842870,
+                     *         1795842885,
+                     *         1795842900,
+                     *         1795842915,
+                     *         1795842930,
+                     *         1795842945,
+                     *         1795842960,
+                     *         1795842975,
+                     *         1795842990,
+                     *         1795843005,
+                     *         1795843020,
+                     *         1795843035,
+                     *         1795843050,
+                     *         1795843065,
+                     *         1795843080,
+                     *         1795843095,
+                     *         1795843110,
+                     *         1795843125,
+                     *         1795843140,
+                     *         1795843155,
+                     *         1795843170,
+                     *         1795843185,
+                     *         1795843200,
+                     *         1795843215,
+                     *         1795843230,
+                     *         1795843245,
+                     *         1795843260,
+                     *         1795843275,
+                     *         1795843290,
+                     *         1795843305,
+                     *         1795843320,
+                     *         1795843335,
+                     *         1795843350,
+                     *         1795843365,
+                     *         1795843380,
+                     *         1795843395
                      *       ],
                      *       "series": []
                      *     }
@@ -12873,14 +12873,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "142c3541-1fdf-47a1-b886-2a81f7000c3e",
+                     *           "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *           "name": "containers",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.812596Z",
+                     *           "created_at": "2026-11-28T05:22:31.046229Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "limits": [
@@ -12938,12 +12938,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "142c3541-1fdf-47a1-b886-2a81f7000c3e",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.812596Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13022,12 +13022,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "142c3541-1fdf-47a1-b886-2a81f7000c3e",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.812596Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13166,14 +13166,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "142c3541-1fdf-47a1-b886-2a81f7000c3e",
+                     *       "uid": "5a81a932-0e69-432a-84bd-45e1724105e5",
                      *       "name": "containers",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.812596Z",
+                     *       "created_at": "2026-11-28T05:22:31.046229Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "limits": [
@@ -13241,12 +13241,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "618f93ee-d27e-4da2-86b6-0ae6e8dd604a",
+                     *           "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *           "name": "research",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-28T13:52:47.690971Z",
+                     *           "created_at": "2026-11-28T05:22:22.097227Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "cluster_queue": "research",
@@ -13261,7 +13261,7 @@ export interface operations {
                      *               "status": "True",
                      *               "reason": "Ready",
                      *               "message": "Can submit new workloads to ClusterQueue",
-                     *               "last_transition_time": "2026-11-28T13:52:47.698286Z"
+                     *               "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *             }
                      *           ],
                      *           "usage": [
@@ -13331,12 +13331,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "618f93ee-d27e-4da2-86b6-0ae6e8dd604a",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.690971Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13351,7 +13351,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T13:52:47.698286Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13407,12 +13407,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "618f93ee-d27e-4da2-86b6-0ae6e8dd604a",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.690971Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13427,7 +13427,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T13:52:47.698286Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13551,12 +13551,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "618f93ee-d27e-4da2-86b6-0ae6e8dd604a",
+                     *       "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.690971Z",
+                     *       "created_at": "2026-11-28T05:22:22.097227Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "cluster_queue": "research",
@@ -13571,7 +13571,7 @@ export interface operations {
                      *           "status": "True",
                      *           "reason": "Ready",
                      *           "message": "Can submit new workloads to ClusterQueue",
-                     *           "last_transition_time": "2026-11-28T13:52:47.698286Z"
+                     *           "last_transition_time": "2026-11-28T05:22:22.161137Z"
                      *         }
                      *       ],
                      *       "usage": []
@@ -13805,10 +13805,10 @@ export interface operations {
                      *             "annotations": {
                      *               "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
                      *             },
-                     *             "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *             "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *             "resourceVersion": "8",
                      *             "generation": 8,
-                     *             "creationTimestamp": "2026-11-28T13:52:47Z"
+                     *             "creationTimestamp": "2026-11-28T05:22:21Z"
                      *           },
                      *           "spec": {
                      *             "cohortName": "ai",
@@ -13871,7 +13871,7 @@ export interface operations {
                      *                 "reason": "Ready",
                      *                 "message": "Can admit new workloads",
                      *                 "observedGeneration": 8,
-                     *                 "lastTransitionTime": "2026-11-28T13:52:49Z"
+                     *                 "lastTransitionTime": "2026-11-28T05:22:34Z"
                      *               }
                      *             ],
                      *             "flavorsReservation": [
@@ -13980,10 +13980,10 @@ export interface operations {
                      *       "metadata": {
                      *         "name": "research",
                      *         "namespace": "ai-research",
-                     *         "uid": "618f93ee-d27e-4da2-86b6-0ae6e8dd604a",
+                     *         "uid": "2821a1ec-f231-45bd-944b-7b2ba86ae925",
                      *         "resourceVersion": "1",
                      *         "generation": 1,
-                     *         "creationTimestamp": "2026-11-28T13:52:47Z"
+                     *         "creationTimestamp": "2026-11-28T05:22:22Z"
                      *       },
                      *       "spec": {
                      *         "clusterQueue": "research"
@@ -13996,7 +13996,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can submit new workloads to ClusterQueue",
                      *             "observedGeneration": 1,
-                     *             "lastTransitionTime": "2026-11-28T13:52:47Z"
+                     *             "lastTransitionTime": "2026-11-28T05:22:22Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14146,10 +14146,10 @@ export interface operations {
                      *         "annotations": {
                      *           "kueueweb.io/user-limits": "[{\"users\": [\"*\"], \"resources\": {\"nvidia.com/gpu\": \"16\"}, \"workloads\": 20}]"
                      *         },
-                     *         "uid": "5ef000fe-e024-4189-8d80-391c206cc735",
+                     *         "uid": "4e000550-54a7-4b1b-96dc-67510fb8871a",
                      *         "resourceVersion": "8",
                      *         "generation": 8,
-                     *         "creationTimestamp": "2026-11-28T13:52:47Z"
+                     *         "creationTimestamp": "2026-11-28T05:22:21Z"
                      *       },
                      *       "spec": {
                      *         "cohortName": "ai",
@@ -14212,7 +14212,7 @@ export interface operations {
                      *             "reason": "Ready",
                      *             "message": "Can admit new workloads",
                      *             "observedGeneration": 8,
-                     *             "lastTransitionTime": "2026-11-28T13:52:49Z"
+                     *             "lastTransitionTime": "2026-11-28T05:22:34Z"
                      *           }
                      *         ],
                      *         "flavorsReservation": [
@@ -14366,14 +14366,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "b54b710e-08a8-4c88-880a-50df78fbf83c",
+                     *           "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *           "name": "east",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.519825Z",
+                     *           "created_at": "2026-11-28T05:22:27.650390Z",
                      *           "deletion_requested_at": null,
                      *           "kube_config": {},
                      *           "cluster_profile": "east",
@@ -14418,12 +14418,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b54b710e-08a8-4c88-880a-50df78fbf83c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.519825Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14479,12 +14479,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b54b710e-08a8-4c88-880a-50df78fbf83c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.519825Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14609,14 +14609,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "b54b710e-08a8-4c88-880a-50df78fbf83c",
+                     *       "uid": "32887163-7a6d-4a41-8dfe-491405b18b87",
                      *       "name": "east",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.519825Z",
+                     *       "created_at": "2026-11-28T05:22:27.650390Z",
                      *       "deletion_requested_at": null,
                      *       "kube_config": {},
                      *       "cluster_profile": "east",
@@ -14668,12 +14668,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "fa9a2cbd-8367-4e69-9d07-b7d2b69853c1",
+                     *           "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *           "name": "everywhere",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.616806Z",
+                     *           "created_at": "2026-11-28T05:22:29.282532Z",
                      *           "deletion_requested_at": null,
                      *           "clusters": [
                      *             "east",
@@ -14720,12 +14720,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fa9a2cbd-8367-4e69-9d07-b7d2b69853c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.616806Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14784,12 +14784,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fa9a2cbd-8367-4e69-9d07-b7d2b69853c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.616806Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east"
@@ -14916,12 +14916,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "fa9a2cbd-8367-4e69-9d07-b7d2b69853c1",
+                     *       "uid": "9f160d1a-4172-4cda-8801-605654afe14b",
                      *       "name": "everywhere",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.616806Z",
+                     *       "created_at": "2026-11-28T05:22:29.282532Z",
                      *       "deletion_requested_at": null,
                      *       "clusters": [
                      *         "east",
@@ -14975,7 +14975,7 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "dcd194e9-61c0-4ad1-adbc-d10a1b16f7b1",
+                     *           "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *           "name": "ai-research",
                      *           "labels": {
                      *             "team": "research",
@@ -14984,7 +14984,7 @@ export interface operations {
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:46.946819Z",
+                     *           "created_at": "2026-11-28T05:22:21.142423Z",
                      *           "deletion_requested_at": null
                      *         }
                      *       ],
@@ -15026,7 +15026,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dcd194e9-61c0-4ad1-adbc-d10a1b16f7b1",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -15034,7 +15034,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:46.946819Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15089,7 +15089,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dcd194e9-61c0-4ad1-adbc-d10a1b16f7b1",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -15097,7 +15097,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:46.946819Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15219,7 +15219,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "dcd194e9-61c0-4ad1-adbc-d10a1b16f7b1",
+                     *       "uid": "27ebd703-b1d4-4dc6-8966-34ad54684345",
                      *       "name": "ai-research",
                      *       "labels": {
                      *         "team": "research",
@@ -15228,7 +15228,7 @@ export interface operations {
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:46.946819Z",
+                     *       "created_at": "2026-11-28T05:22:21.142423Z",
                      *       "deletion_requested_at": null
                      *     }
                      */
@@ -15292,7 +15292,7 @@ export interface operations {
                      *           "cordoned": false,
                      *           "draining": false,
                      *           "created_at": "2026-01-01T00:00:00Z",
-                     *           "updated_at": "2026-11-28T13:52:46.308193Z",
+                     *           "updated_at": "2026-11-28T05:22:20.880476Z",
                      *           "cluster": "default",
                      *           "capacity": {},
                      *           "allocatable": {
@@ -15363,7 +15363,7 @@ export interface operations {
                      *       "cordoned": false,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-28T13:52:46.308193Z",
+                     *       "updated_at": "2026-11-28T05:22:20.880476Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -15435,7 +15435,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15474,7 +15474,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/again",
+                     *               "workload": "ai-research/last",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15513,7 +15513,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-0666a",
+                     *               "workload": "ai-research/job-train-24314",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15552,7 +15552,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/job-train-0666a",
+                     *               "workload": "ai-research/job-train-24314",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15591,7 +15591,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 1,
@@ -15630,7 +15630,7 @@ export interface operations {
                      *           "node": "gpu-1",
                      *           "slices": [
                      *             {
-                     *               "workload": "ai-research/last",
+                     *               "workload": "ai-research/again",
                      *               "namespace": "ai-research",
                      *               "pod_set": "main",
                      *               "replica": 0,
@@ -15734,7 +15734,7 @@ export interface operations {
                      *       "cordoned": true,
                      *       "draining": false,
                      *       "created_at": "2026-01-01T00:00:00Z",
-                     *       "updated_at": "2026-11-28T13:52:46.308193Z",
+                     *       "updated_at": "2026-11-28T05:22:20.880476Z",
                      *       "cluster": "default",
                      *       "capacity": {},
                      *       "allocatable": {
@@ -16084,7 +16084,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
+                     *           "id": 10,
                      *           "cluster": "default",
                      *           "event": "WorkloadStarted",
                      *           "minutes": null,
@@ -16094,7 +16094,7 @@ export interface operations {
                      *           ],
                      *           "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *           "enabled": false,
-                     *           "created_at": "2026-11-28T13:52:49.831970Z"
+                     *           "created_at": "2026-11-28T05:22:58.927567Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -16145,7 +16145,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 10,
                      *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
@@ -16155,7 +16155,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": true,
-                     *       "created_at": "2026-11-28T13:52:49.831970Z"
+                     *       "created_at": "2026-11-28T05:22:58.927567Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16240,7 +16240,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 10,
                      *       "cluster": "default",
                      *       "event": "WorkloadStarted",
                      *       "minutes": null,
@@ -16250,7 +16250,7 @@ export interface operations {
                      *       ],
                      *       "webhook_url": "https://chat.example.com/hooks/kueueweb",
                      *       "enabled": false,
-                     *       "created_at": "2026-11-28T13:52:49.831970Z"
+                     *       "created_at": "2026-11-28T05:22:58.927567Z"
                      *     }
                      */
                     "application/json": components["schemas"]["Rule"];
@@ -16460,7 +16460,7 @@ export interface operations {
                      *           "alive": true,
                      *           "holder": "examples",
                      *           "epoch": 1,
-                     *           "heartbeat_at": "2026-11-28T13:52:50.127761Z"
+                     *           "heartbeat_at": "2026-11-28T05:23:19.082376Z"
                      *         },
                      *         "watcher": {
                      *           "alive": false,
@@ -16492,7 +16492,7 @@ export interface operations {
                      *             "role": "studio",
                      *             "cluster": "",
                      *             "alive": true,
-                     *             "last_seen_at": "2026-11-28T13:52:50.167044Z",
+                     *             "last_seen_at": "2026-11-28T05:23:06.618386Z",
                      *             "clock_ahead_seconds": 0
                      *           },
                      *           {
@@ -16599,7 +16599,7 @@ export interface operations {
                      *       "workloads": [
                      *         {
                      *           "namespace": "ai-research",
-                     *           "name": "job-train-a77c1",
+                     *           "name": "job-train-33205",
                      *           "pod_sets": [
                      *             {
                      *               "name": "main",
@@ -16859,12 +16859,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "2e791570-241f-403e-b9ad-6a59cf16617e",
+                     *           "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *           "name": "live",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.324434Z",
+                     *           "created_at": "2026-11-28T05:22:26.144203Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Live.",
@@ -16910,12 +16910,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2e791570-241f-403e-b9ad-6a59cf16617e",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.324434Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -16973,12 +16973,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2e791570-241f-403e-b9ad-6a59cf16617e",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.324434Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Inference.",
@@ -17102,12 +17102,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "2e791570-241f-403e-b9ad-6a59cf16617e",
+                     *       "uid": "243e63e9-9362-4ced-9dcb-31fd03dc5ea4",
                      *       "name": "live",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.324434Z",
+                     *       "created_at": "2026-11-28T05:22:26.144203Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Live.",
@@ -17160,14 +17160,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "45d57cd1-3a88-4424-91cb-3f6a4cbfcc01",
+                     *           "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *           "name": "capacity",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.717364Z",
+                     *           "created_at": "2026-11-28T05:22:30.137358Z",
                      *           "deletion_requested_at": null,
                      *           "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *           "parameters": {},
@@ -17217,12 +17217,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "45d57cd1-3a88-4424-91cb-3f6a4cbfcc01",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.717364Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17286,12 +17286,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "45d57cd1-3a88-4424-91cb-3f6a4cbfcc01",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.717364Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17421,14 +17421,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "45d57cd1-3a88-4424-91cb-3f6a4cbfcc01",
+                     *       "uid": "612f18d2-c560-473e-9055-df22e00eafdb",
                      *       "name": "capacity",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.717364Z",
+                     *       "created_at": "2026-11-28T05:22:30.137358Z",
                      *       "deletion_requested_at": null,
                      *       "provisioning_class_name": "check-capacity.autoscaling.x-k8s.io",
                      *       "parameters": {},
@@ -17521,8 +17521,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-10-29T13:52:51.194721Z",
-                     *       "until": "2026-11-28T13:52:51.194721Z",
+                     *       "since": "2026-10-29T05:23:23.544747Z",
+                     *       "until": "2026-11-28T05:23:23.544747Z",
                      *       "columns": [
                      *         {
                      *           "name": "cluster_queue",
@@ -17584,28 +17584,28 @@ export interface operations {
                      *         [
                      *           "research",
                      *           6,
-                     *           0.018,
-                     *           0.068,
-                     *           0.092,
+                     *           0.798,
+                     *           2.851,
+                     *           3.493,
                      *           1,
                      *           0,
-                     *           0.11,
+                     *           1.556,
                      *           0,
                      *           2,
-                     *           0
+                     *           0.008
                      *         ]
                      *       ],
                      *       "totals": {
                      *         "started": 6,
-                     *         "wait_p50_seconds": 0.018,
-                     *         "wait_p90_seconds": 0.068,
-                     *         "wait_max_seconds": 0.092,
+                     *         "wait_p50_seconds": 0.798,
+                     *         "wait_p90_seconds": 2.851,
+                     *         "wait_max_seconds": 3.493,
                      *         "finished": 1,
                      *         "failed": 0,
-                     *         "run_mean_seconds": 0.11,
+                     *         "run_mean_seconds": 1.556,
                      *         "preempted": 0,
                      *         "evicted": 2,
-                     *         "device_hours": 0
+                     *         "device_hours": 0.008
                      *       },
                      *       "currency": "",
                      *       "by": [
@@ -17659,14 +17659,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "a6dfcac6-3790-48ff-92c7-e30ac9ca38ff",
+                     *           "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *           "name": "a100",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:47.560260Z",
+                     *           "created_at": "2026-11-28T05:22:21.430793Z",
                      *           "deletion_requested_at": null,
                      *           "node_labels": {
                      *             "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17749,12 +17749,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6dfcac6-3790-48ff-92c7-e30ac9ca38ff",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.560260Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17850,12 +17850,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6dfcac6-3790-48ff-92c7-e30ac9ca38ff",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.560260Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -17925,15 +17925,15 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6dfcac6-3790-48ff-92c7-e30ac9ca38ff",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 3,
-                     *       "created_at": "2026-11-28T13:52:47.560260Z",
-                     *       "deletion_requested_at": "2026-11-28T13:52:51.964043Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
+                     *       "deletion_requested_at": "2026-11-28T05:23:34.483831Z",
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
                      *       },
@@ -18040,14 +18040,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "a6dfcac6-3790-48ff-92c7-e30ac9ca38ff",
+                     *       "uid": "77424a1d-89fb-4465-bf7d-9bae5e07d8d1",
                      *       "name": "a100",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:47.560260Z",
+                     *       "created_at": "2026-11-28T05:22:21.430793Z",
                      *       "deletion_requested_at": null,
                      *       "node_labels": {
                      *         "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"
@@ -18139,14 +18139,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "bde5edc3-529c-47aa-b869-0b49b4fb0886",
+                     *           "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *           "name": "research",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.919883Z",
+                     *           "created_at": "2026-11-28T05:22:32.494188Z",
                      *           "deletion_requested_at": null,
                      *           "namespace": "ai-research",
                      *           "hard": {
@@ -18196,12 +18196,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bde5edc3-529c-47aa-b869-0b49b4fb0886",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.919883Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18265,12 +18265,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bde5edc3-529c-47aa-b869-0b49b4fb0886",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.919883Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18401,14 +18401,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "bde5edc3-529c-47aa-b869-0b49b4fb0886",
+                     *       "uid": "d9ed5c97-75c2-4465-ab6c-dc6db360d858",
                      *       "name": "research",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.919883Z",
+                     *       "created_at": "2026-11-28T05:22:32.494188Z",
                      *       "deletion_requested_at": null,
                      *       "namespace": "ai-research",
                      *       "hard": {
@@ -18464,12 +18464,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "",
-                     *           "uid": "728d9975-3df6-4014-a550-e57eb09dc2af",
+                     *           "uid": "b06dc041-cc50-4203-9de0-797ec1321415",
                      *           "name": "alice-binding",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 1,
-                     *           "created_at": "2026-11-28T13:52:46.343189Z",
+                     *           "created_at": "2026-11-28T05:22:20.946260Z",
                      *           "deletion_requested_at": null,
                      *           "user": "alice",
                      *           "group": "",
@@ -18583,12 +18583,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f3bc0efa-2d33-43d8-a17c-e972c3178d38",
+                     *       "uid": "6137de82-339b-4f2e-aa6e-cd31183e2fc1",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.872945Z",
+                     *       "created_at": "2026-11-28T05:22:22.923937Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18714,12 +18714,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "f3bc0efa-2d33-43d8-a17c-e972c3178d38",
+                     *       "uid": "6137de82-339b-4f2e-aa6e-cd31183e2fc1",
                      *       "name": "researchers",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:47.872945Z",
+                     *       "created_at": "2026-11-28T05:22:22.923937Z",
                      *       "deletion_requested_at": null,
                      *       "user": "",
                      *       "group": "research",
@@ -18774,14 +18774,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "1bc93919-e9e0-451e-b31f-b57cc768e6cd",
+                     *           "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *           "name": "nvidia",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.423887Z",
+                     *           "created_at": "2026-11-28T05:22:26.639727Z",
                      *           "deletion_requested_at": null,
                      *           "handler": "nvidia",
                      *           "pod_overhead": {
@@ -18828,12 +18828,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc93919-e9e0-451e-b31f-b57cc768e6cd",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.423887Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -18894,12 +18894,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc93919-e9e0-451e-b31f-b57cc768e6cd",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.423887Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -19026,14 +19026,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "1bc93919-e9e0-451e-b31f-b57cc768e6cd",
+                     *       "uid": "e5392753-c05c-4613-90a3-912ebe609a92",
                      *       "name": "nvidia",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.423887Z",
+                     *       "created_at": "2026-11-28T05:22:26.639727Z",
                      *       "deletion_requested_at": null,
                      *       "handler": "nvidia",
                      *       "pod_overhead": {
@@ -19093,7 +19093,7 @@ export interface operations {
                      *             "status": "Pending"
                      *           },
                      *           "generation": 1,
-                     *           "updated_at": "2026-11-28T13:52:49.790786Z"
+                     *           "updated_at": "2026-11-28T05:22:57.882565Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19146,7 +19146,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-28T13:52:49.790786Z"
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19191,7 +19191,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 1,
-                     *       "updated_at": "2026-11-28T13:52:49.790786Z"
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19278,7 +19278,7 @@ export interface operations {
                      *         "status": "Pending"
                      *       },
                      *       "generation": 2,
-                     *       "updated_at": "2026-11-28T13:52:49.810033Z"
+                     *       "updated_at": "2026-11-28T05:22:58.450075Z"
                      *     }
                      */
                     "application/json": components["schemas"]["SavedView"];
@@ -19325,11 +19325,11 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "id": 6,
-                     *           "cluster_id": 1,
+                     *           "cluster_id": 3,
                      *           "epoch": 1,
                      *           "number": 6,
-                     *           "started_at": "2026-11-28T13:52:50.628893Z",
-                     *           "duration_seconds": 0.0020788159999938216,
+                     *           "started_at": "2026-11-28T05:23:18.716263Z",
+                     *           "duration_seconds": 0.015833664991077967,
                      *           "heads": 1,
                      *           "admitted": 1,
                      *           "preempted": 0,
@@ -19463,7 +19463,7 @@ export interface operations {
                      * @example {
                      *       "name": "pipeline",
                      *       "description": "The nightly evaluation.",
-                     *       "created_at": "2026-11-28T13:52:47.998432Z"
+                     *       "created_at": "2026-11-28T05:22:23.510011Z"
                      *     }
                      */
                     "application/json": components["schemas"]["ServiceAccount"];
@@ -19538,10 +19538,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "e8ee6562-9ec6-4803-933f-519085777405",
+                     *           "id": "56f6ceee-76fe-4a22-aa21-a3c1b260375d",
                      *           "name": "nightly",
-                     *           "created_at": "2026-11-28T13:52:48.020496Z",
-                     *           "expires_at": "2027-02-26T13:52:48.020235Z",
+                     *           "created_at": "2026-11-28T05:22:23.573631Z",
+                     *           "expires_at": "2027-02-26T05:22:23.572992Z",
                      *           "scope": "submit",
                      *           "namespaces": [
                      *             "ai-research"
@@ -19596,10 +19596,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "e8ee6562-9ec6-4803-933f-519085777405",
+                     *       "id": "56f6ceee-76fe-4a22-aa21-a3c1b260375d",
                      *       "name": "nightly",
                      *       "token": "0000000000000000000000000000000000000000000000000000000000000000",
-                     *       "expires_at": "2027-02-26T13:52:48.020235Z",
+                     *       "expires_at": "2027-02-26T05:22:23.572992Z",
                      *       "scope": "submit",
                      *       "namespaces": [
                      *         "ai-research"
@@ -19727,7 +19727,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T13:52:51.093897Z",
+                     *       "since": "2026-11-27T05:23:23.114028Z",
                      *       "agreement": null,
                      *       "totals": {
                      *         "agreed": 0,
@@ -19836,7 +19836,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "since": "2026-11-27T13:52:50.205155Z",
+                     *       "since": "2026-11-27T05:23:07.571867Z",
                      *       "renewed_at": null,
                      *       "stages": [
                      *         {
@@ -19923,7 +19923,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 1,
+                     *           "id": 8,
                      *           "cluster": "default",
                      *           "kind": "remedies",
                      *           "workload": {
@@ -19937,9 +19937,9 @@ export interface operations {
                      *           "message": "",
                      *           "configuration_generation": 55,
                      *           "tried_at": null,
-                     *           "created_at": "2026-11-28T13:52:50.182469Z",
-                     *           "started_at": "2026-11-28T13:52:50.186802Z",
-                     *           "ended_at": "2026-11-28T13:52:50.197345Z"
+                     *           "created_at": "2026-11-28T05:23:07.061310Z",
+                     *           "started_at": "2026-11-28T05:23:07.151459Z",
+                     *           "ended_at": "2026-11-28T05:23:07.394941Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -19993,7 +19993,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 8,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -20007,7 +20007,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T13:52:50.182469Z",
+                     *       "created_at": "2026-11-28T05:23:07.061310Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
@@ -20051,7 +20051,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 1,
+                     *       "id": 8,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -20065,9 +20065,9 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": 55,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T13:52:50.182469Z",
-                     *       "started_at": "2026-11-28T13:52:50.186802Z",
-                     *       "ended_at": "2026-11-28T13:52:50.197345Z",
+                     *       "created_at": "2026-11-28T05:23:07.061310Z",
+                     *       "started_at": "2026-11-28T05:23:07.151459Z",
+                     *       "ended_at": "2026-11-28T05:23:07.394941Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -20157,7 +20157,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 2,
+                     *       "id": 9,
                      *       "cluster": "default",
                      *       "kind": "what-if",
                      *       "workload": null,
@@ -20168,7 +20168,7 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T13:52:50.259136Z",
+                     *       "created_at": "2026-11-28T05:23:09.364132Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
@@ -20219,14 +20219,14 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "ed124c99-d1f1-4d2b-ae0c-2c250e22dc9b",
+                     *           "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *           "name": "racks",
                      *           "labels": {
                      *             "owner": "platform"
                      *           },
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:48.222117Z",
+                     *           "created_at": "2026-11-28T05:22:25.462582Z",
                      *           "deletion_requested_at": null,
                      *           "levels": [
                      *             "topology.kubernetes.io/rack",
@@ -20272,12 +20272,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ed124c99-d1f1-4d2b-ae0c-2c250e22dc9b",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.222117Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20337,12 +20337,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ed124c99-d1f1-4d2b-ae0c-2c250e22dc9b",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:48.222117Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20468,14 +20468,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "ed124c99-d1f1-4d2b-ae0c-2c250e22dc9b",
+                     *       "uid": "ffb879bb-fd2a-4453-9947-e6b7f8698bfb",
                      *       "name": "racks",
                      *       "labels": {
                      *         "owner": "platform"
                      *       },
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:48.222117Z",
+                     *       "created_at": "2026-11-28T05:22:25.462582Z",
                      *       "deletion_requested_at": null,
                      *       "levels": [
                      *         "topology.kubernetes.io/rack",
@@ -20534,7 +20534,7 @@ export interface operations {
                      *           "email": "",
                      *           "groups": [],
                      *           "last_login": null,
-                     *           "created_at": "2026-11-28T13:52:46.339915Z"
+                     *           "created_at": "2026-11-28T05:22:20.939524Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20585,7 +20585,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T13:52:47.811098Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20628,7 +20628,7 @@ export interface operations {
                      *       "email": "carol@example.com",
                      *       "groups": [],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T13:52:47.811098Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20680,7 +20680,7 @@ export interface operations {
                      *         "research"
                      *       ],
                      *       "last_login": null,
-                     *       "created_at": "2026-11-28T13:52:47.811098Z"
+                     *       "created_at": "2026-11-28T05:22:22.759523Z"
                      *     }
                      */
                     "application/json": components["schemas"]["UserRow"];
@@ -20725,10 +20725,10 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": "d7cbd8ed-ed91-4162-af47-2bf9f0e5ddee",
+                     *           "id": "8897c24d-64bd-4c98-9cf5-6ae17bb45f38",
                      *           "name": "laptop",
-                     *           "created_at": "2026-11-28T13:52:47.942059Z",
-                     *           "expires_at": "2027-02-26T13:52:47.941810Z",
+                     *           "created_at": "2026-11-28T05:22:23.270321Z",
+                     *           "expires_at": "2027-02-26T05:22:23.269848Z",
                      *           "scope": "administer",
                      *           "namespaces": [],
                      *           "clusters": [],
@@ -20808,12 +20808,12 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "cluster": "default",
-                     *           "uid": "83bab160-075f-4e77-a480-00026eb7e33e",
+                     *           "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *           "name": "urgent",
                      *           "labels": {},
                      *           "annotations": {},
                      *           "generation": 2,
-                     *           "created_at": "2026-11-28T13:52:47.731603Z",
+                     *           "created_at": "2026-11-28T05:22:22.322611Z",
                      *           "deletion_requested_at": null,
                      *           "value": 1000,
                      *           "description": "Before all others."
@@ -20857,12 +20857,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83bab160-075f-4e77-a480-00026eb7e33e",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:47.731603Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -20918,12 +20918,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83bab160-075f-4e77-a480-00026eb7e33e",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 1,
-                     *       "created_at": "2026-11-28T13:52:47.731603Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Results that people wait for."
@@ -21045,12 +21045,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "cluster": "default",
-                     *       "uid": "83bab160-075f-4e77-a480-00026eb7e33e",
+                     *       "uid": "556219c1-0920-4b87-a6b5-c9b01d84216e",
                      *       "name": "urgent",
                      *       "labels": {},
                      *       "annotations": {},
                      *       "generation": 2,
-                     *       "created_at": "2026-11-28T13:52:47.731603Z",
+                     *       "created_at": "2026-11-28T05:22:22.322611Z",
                      *       "deletion_requested_at": null,
                      *       "value": 1000,
                      *       "description": "Before all others."
@@ -21165,8 +21165,8 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 6,
-                     *           "uid": "0489daee-eea1-405b-a7dc-4560d75b81e3",
+                     *           "id": 19,
+                     *           "uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *           "namespace": "ai-research",
                      *           "name": "last",
                      *           "queue_name": "research",
@@ -21175,10 +21175,10 @@ export interface operations {
                      *           "active": true,
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "message": "The workload has not all checks ready",
-                     *           "created_at": "2026-11-28T13:52:50.611027Z",
+                     *           "created_at": "2026-11-28T05:23:18.453149Z",
                      *           "state": "QuotaReserved",
-                     *           "queued_at": "2026-11-28T13:52:50.611027Z",
-                     *           "quota_reserved_at": "2026-11-28T13:52:50.628893Z",
+                     *           "queued_at": "2026-11-28T05:23:18.453149Z",
+                     *           "quota_reserved_at": "2026-11-28T05:23:18.716263Z",
                      *           "admitted_at": null,
                      *           "evicted_at": null,
                      *           "finished_at": null,
@@ -21292,8 +21292,8 @@ export interface operations {
                      * @example {
                      *       "workloads": [
                      *         {
-                     *           "id": 3,
-                     *           "uid": "0802de95-1190-4dcf-bbcc-389a7b5f3f36",
+                     *           "id": 16,
+                     *           "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *           "namespace": "ai-research",
                      *           "name": "evaluate"
                      *         }
@@ -21345,8 +21345,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "0802de95-1190-4dcf-bbcc-389a7b5f3f36",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21355,11 +21355,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-28T13:52:50.031518Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-28T13:52:50.031518Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
-                     *       "admitted_at": "2026-11-28T13:52:50.158496Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
+                     *       "admitted_at": "2026-11-28T05:23:06.406955Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -21374,14 +21374,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-28T13:52:50.158496Z"
+                     *           "last_transition_time": "2026-11-28T05:23:06.406955Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21390,7 +21390,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1137.1137.2268",
+                     *       "resource_version": "2651.2651.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21433,7 +21433,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.139105Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21503,8 +21503,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 6,
-                     *       "uid": "0489daee-eea1-405b-a7dc-4560d75b81e3",
+                     *       "id": 19,
+                     *       "uid": "d14c0043-d14e-4857-ba0a-c95690049183",
                      *       "namespace": "ai-research",
                      *       "name": "last",
                      *       "queue_name": "research",
@@ -21513,10 +21513,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.611027Z",
+                     *       "created_at": "2026-11-28T05:23:18.453149Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T13:52:50.611027Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.628893Z",
+                     *       "queued_at": "2026-11-28T05:23:18.453149Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:18.716263Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21532,14 +21532,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.628893Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.628893Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21547,8 +21547,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 2,
-                     *       "deletion_requested_at": "2026-11-28T13:52:51.306042Z",
-                     *       "resource_version": "1167.1159.2318",
+                     *       "deletion_requested_at": "2026-11-28T05:23:25.663933Z",
+                     *       "resource_version": "2683.2674.5348",
                      *       "cluster_queue": "research",
                      *       "priority_class": "",
                      *       "expected_start": null,
@@ -21591,7 +21591,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.628893Z"
+                     *           "last_transition_time": "2026-11-28T05:23:18.716263Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21601,7 +21601,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-6",
+                     *           "uuid": "GPU-2",
                      *           "node": "gpu-1"
                      *         },
                      *         {
@@ -21610,7 +21610,7 @@ export interface operations {
                      *           "container": "main",
                      *           "memory_mib": 20000,
                      *           "cores_percent": 0,
-                     *           "uuid": "GPU-5",
+                     *           "uuid": "GPU-1",
                      *           "node": "gpu-1"
                      *         }
                      *       ],
@@ -21674,8 +21674,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "0802de95-1190-4dcf-bbcc-389a7b5f3f36",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -21684,10 +21684,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.031518Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T13:52:50.031518Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21703,14 +21703,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21719,7 +21719,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1136.1134.2268",
+                     *       "resource_version": "2650.2647.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21762,7 +21762,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.139105Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21827,8 +21827,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "a74dd338-0403-4c95-b746-284b1f98196a",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -21837,10 +21837,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.057815Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T13:52:50.057815Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -21856,14 +21856,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -21871,8 +21871,8 @@ export interface operations {
                      *       "unhealthy_nodes": [],
                      *       "push_error": "",
                      *       "generation": 5,
-                     *       "deletion_requested_at": "2026-11-28T13:52:50.581352Z",
-                     *       "resource_version": "1156.1134.2268",
+                     *       "deletion_requested_at": "2026-11-28T05:23:18.039935Z",
+                     *       "resource_version": "2671.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -21915,7 +21915,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -21988,11 +21988,11 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 12,
-                     *           "at": "2026-11-28T13:52:50.158496Z",
+                     *           "id": 65,
+                     *           "at": "2026-11-28T05:23:06.406955Z",
                      *           "type": "Normal",
                      *           "reason": "Admitted",
-                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 0s",
+                     *           "message": "Admitted by ClusterQueue research, wait time since reservation was 3s",
                      *           "actor": "scheduler"
                      *         }
                      *       ],
@@ -22090,8 +22090,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "a74dd338-0403-4c95-b746-284b1f98196a",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22100,10 +22100,10 @@ export interface operations {
                      *       "active": false,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.057815Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "OnHold",
-                     *       "queued_at": "2026-11-28T13:52:50.057815Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22119,14 +22119,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22135,7 +22135,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 3,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1149.1134.2268",
+                     *       "resource_version": "2664.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22178,7 +22178,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22394,8 +22394,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "a74dd338-0403-4c95-b746-284b1f98196a",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22404,10 +22404,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.057815Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T13:52:50.057815Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22423,14 +22423,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22439,7 +22439,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 2,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1144.1134.2268",
+                     *       "resource_version": "2658.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22482,7 +22482,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22547,8 +22547,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 4,
-                     *       "uid": "a74dd338-0403-4c95-b746-284b1f98196a",
+                     *       "id": 17,
+                     *       "uid": "f6d208b8-c103-4311-8002-0a54acad1749",
                      *       "namespace": "ai-research",
                      *       "name": "sweep",
                      *       "queue_name": "research",
@@ -22557,10 +22557,10 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "UnsatisfiedAdmissionChecks",
                      *       "message": "The workload has not all checks ready",
-                     *       "created_at": "2026-11-28T13:52:50.057815Z",
+                     *       "created_at": "2026-11-28T05:23:03.024957Z",
                      *       "state": "QuotaReserved",
-                     *       "queued_at": "2026-11-28T13:52:50.057815Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
+                     *       "queued_at": "2026-11-28T05:23:03.024957Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:05.233197Z",
                      *       "admitted_at": null,
                      *       "evicted_at": null,
                      *       "finished_at": null,
@@ -22576,14 +22576,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "UnsatisfiedAdmissionChecks",
                      *           "status": "False",
                      *           "message": "The workload has not all checks ready",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.233197Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22592,7 +22592,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1151.1134.2268",
+                     *       "resource_version": "2666.2649.5298",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22635,7 +22635,7 @@ export interface operations {
                      *           "state": "Pending",
                      *           "message": "",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         }
                      *       ],
                      *       "devices": [
@@ -22700,8 +22700,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 3,
-                     *       "uid": "0802de95-1190-4dcf-bbcc-389a7b5f3f36",
+                     *       "id": 16,
+                     *       "uid": "3b01d472-0a7f-40b8-9f31-2914e6b0cdd3",
                      *       "namespace": "ai-research",
                      *       "name": "evaluate",
                      *       "queue_name": "research",
@@ -22710,11 +22710,11 @@ export interface operations {
                      *       "active": true,
                      *       "reason": "Admitted",
                      *       "message": "The workload is admitted",
-                     *       "created_at": "2026-11-28T13:52:50.031518Z",
+                     *       "created_at": "2026-11-28T05:23:02.448367Z",
                      *       "state": "Starting",
-                     *       "queued_at": "2026-11-28T13:52:50.031518Z",
-                     *       "quota_reserved_at": "2026-11-28T13:52:50.075304Z",
-                     *       "admitted_at": "2026-11-28T13:52:50.158496Z",
+                     *       "queued_at": "2026-11-28T05:23:02.448367Z",
+                     *       "quota_reserved_at": "2026-11-28T05:23:03.782007Z",
+                     *       "admitted_at": "2026-11-28T05:23:06.406955Z",
                      *       "evicted_at": null,
                      *       "finished_at": null,
                      *       "requeue_at": null,
@@ -22729,14 +22729,14 @@ export interface operations {
                      *           "reason": "QuotaReserved",
                      *           "status": "True",
                      *           "message": "Quota reserved in ClusterQueue research",
-                     *           "last_transition_time": "2026-11-28T13:52:50.075304Z"
+                     *           "last_transition_time": "2026-11-28T05:23:03.782007Z"
                      *         },
                      *         {
                      *           "type": "Admitted",
                      *           "reason": "Admitted",
                      *           "status": "True",
                      *           "message": "The workload is admitted",
-                     *           "last_transition_time": "2026-11-28T13:52:50.158496Z"
+                     *           "last_transition_time": "2026-11-28T05:23:06.406955Z"
                      *         }
                      *       ],
                      *       "requeue_count": 0,
@@ -22745,7 +22745,7 @@ export interface operations {
                      *       "push_error": "",
                      *       "generation": 4,
                      *       "deletion_requested_at": null,
-                     *       "resource_version": "1146.1137.2268",
+                     *       "resource_version": "2660.2651.5294",
                      *       "cluster_queue": "research",
                      *       "priority_class": "urgent",
                      *       "expected_start": null,
@@ -22788,7 +22788,7 @@ export interface operations {
                      *           "state": "Ready",
                      *           "message": "Paid for.",
                      *           "retry_count": 0,
-                     *           "last_transition_time": "2026-11-28T13:52:50.139105Z"
+                     *           "last_transition_time": "2026-11-28T05:23:05.748707Z"
                      *         }
                      *       ],
                      *       "devices": [
