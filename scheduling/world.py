@@ -491,34 +491,6 @@ class World:
         if cq is not None and key in cq.queue and not cq.strict:
             cq.queue.sticky = key
 
-    def is_preemptor(self, key: str) -> bool:
-        """Return whether a workload comes first in its ClusterQueue because it preempts."""
-        info = self._state.workloads.get(key)
-        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
-        return cq is not None and cq.queue.sticky == key
-
-    def comes_first(self, key: str) -> bool:
-        """Return whether a pending workload is tried in each cycle: it preempts, or its ClusterQueue is StrictFIFO."""
-        info = self._state.workloads.get(key)
-        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
-        return cq is not None and (cq.strict or cq.queue.sticky == key)
-
-    def queue_of(self, key: str) -> str:
-        """Return the ClusterQueue of a workload; "" if it has none."""
-        info = self._state.workloads.get(key)
-        return info.cluster_queue if info is not None else ""
-
-    def queues_beside(self, cluster_queue: str) -> frozenset[str]:
-        """Return the ClusterQueues that share quota with one, itself included; empty if it does not exist."""
-        self._refresh()
-        cq = self._state.cluster_queues.get(cluster_queue)
-        return frozenset(each.name for each in self._state.tree_of(cq)) if cq is not None else frozenset()
-
-    def workload_by_uid(self, uid: str) -> Workload | None:
-        """Return the workload with that uid; None if it is unknown. Looks at all workloads."""
-        found = (info for info in self._state.workloads.values() if info.workload.uid == uid)
-        return next((info.current() for info in found), None)
-
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
         """Reduce the quota of an elastic workload to the requests of its pod sets (`scheduling.lifecycle.elastic`).
 
@@ -707,10 +679,6 @@ class World:
         visibility API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
-
-    def pending_keys(self, cluster_queue: str) -> list[str]:
-        """Return the keys of the pending workloads of a ClusterQueue, in no order; raises KeyError."""
-        return self._state.cluster_queues[cluster_queue].queue.keys()
 
     def pending_counts(self, cluster_queue: str) -> PendingCounts:
         """Count the pending workloads of a ClusterQueue by LocalQueue; raises KeyError."""

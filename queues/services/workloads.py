@@ -99,13 +99,10 @@ _HAS_PODS: Final[LiteralString] = """
     EXISTS (SELECT FROM queues_pod AS pod
         WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed'))
 """
-_SETTLED: Final = """
+_SETTLED: Final[LiteralString] = f"""
     SELECT namespace, name, ending::text FROM queues_workload AS workload
-    WHERE cluster_id = %s AND ending IS NOT NULL AND status <> 'Finished' AND NOT EXISTS (
-        SELECT FROM queues_pod AS pod WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed')
-    )
-    ORDER BY id
-"""
+    WHERE cluster_id = %s AND ending IS NOT NULL AND status <> 'Finished' AND NOT {_HAS_PODS} ORDER BY id
+"""  # noqa: S608 (constants)
 _ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, FinishedReason.WORKLOAD_SLICE_REPLACED)
 _FINISHED: Final = "The job finished"
 """The event of an end without a message."""

@@ -137,7 +137,7 @@ class Shadow:
         if was is None or (theirs.act is Act.RESERVE and was.holds_quota):
             self._trials.take(key, as_waiting(workload), now)
         found = self._ask(key, workload.uid, theirs, now)
-        preempts = self._world.is_preemptor(key)
+        preempts = self._world.objects.is_preemptor(key)
         change = Change(key, self._world.workload(key), now, decided=True, preempts=preempts)
         self._latest.append(change)
         self._trials.take(key, workload, now)
@@ -164,7 +164,7 @@ class Shadow:
 
     def _preemptor_in(self, message: str) -> Workload | None:
         named = _PREEMPTOR.search(message)
-        return self._world.workload_by_uid(named[1]) if named else None
+        return self._world.objects.workload_by_uid(named[1]) if named else None
 
     def rest(self, now: float) -> list[Comparison]:
         """Record that there was no change until now: a decision that our rules would have made for too long is a
@@ -219,7 +219,7 @@ class Shadow:
             return frozenset()
         if workload is not None and workload.holds_quota and workload.reclaimable_pods == was.reclaimable_pods:
             return frozenset()
-        return self._world.queues_beside(was.admission.cluster_queue)
+        return self._world.objects.queues_beside(was.admission.cluster_queue)
 
     def _note_evaluation(self, key: str, workload: Workload | None, now: float) -> None:
         """Record that the other scheduler wrote why a workload waits. A workload that waits for preempted workloads to

@@ -170,8 +170,8 @@ class Trials:
 
         Return None if there is none, or if the workload is tried in each cycle all the same.
         """
-        queue = self._world.queue_of(rival)
-        if not queue or self._world.comes_first(rival):
+        queue = self._world.objects.cluster_queue_of(rival)
+        if not queue or self._world.objects.comes_first(rival):
             return None
         for number in range(max(least, 1), len(question.untold) + 1):
             if not question.may_come_before(queue, number):
@@ -193,7 +193,7 @@ class Trials:
         point = self._world.savepoint()
         self._leave_out((*question.later, *left_out), now)
         for name in self._world.cluster_queue_names():
-            for waiting in self._world.pending_keys(name):
+            for waiting in self._world.objects.pending_keys(name):
                 if waiting != tried:
                     self._world.delete_workload(waiting)
         found = self._run(question.key, tried, now)
@@ -222,7 +222,7 @@ class Trials:
         """Try a workload as if it had just come, until there is a choice about `key`."""
         workload = self._world.workload(tried)
         if workload is not None and not workload.holds_quota:
-            preempts = self._world.is_preemptor(tried)
+            preempts = self._world.objects.is_preemptor(tried)
             self._world.delete_workload(tried)
             self._world.set_workload(workload, now)
             if preempts:
@@ -258,8 +258,9 @@ class Trials:
 
 
 def _moments(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Yield the changes to leave out: none, the latest one, the latest two ...; and of these only those that the other
-    scheduler did not decide itself, because it knows its own decisions before they are written.
+    """Yield the sets of changes to leave out: no change, the latest change, the latest two changes, and so on.
+
+    Each larger set is also yielded without the other scheduler's own decisions, which it knows before they are written.
     """
     yield ()
     decided: set[str] = set()

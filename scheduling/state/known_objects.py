@@ -12,6 +12,7 @@ from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
 from scheduling.model.selectors import HOSTNAME_LABEL
+from scheduling.model.workload import Workload
 from scheduling.policies.headroom import QueueLevel, user_headroom, workloads_left
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.state import State
@@ -65,6 +66,37 @@ class KnownObjects:
         """The ClusterQueue's spec."""
         found = self._state.cluster_queues.get(name)
         return found.spec if found is not None else None
+
+    def is_preemptor(self, key: str) -> bool:
+        """Return whether a workload comes first in its ClusterQueue because it preempts."""
+        info = self._state.workloads.get(key)
+        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
+        return cq is not None and cq.queue.sticky == key
+
+    def comes_first(self, key: str) -> bool:
+        """Return whether a pending workload is tried in each cycle: it preempts, or its ClusterQueue is StrictFIFO."""
+        info = self._state.workloads.get(key)
+        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
+        return cq is not None and (cq.strict or cq.queue.sticky == key)
+
+    def cluster_queue_of(self, key: str) -> str:
+        """Return the ClusterQueue of a workload; "" if it has none."""
+        info = self._state.workloads.get(key)
+        return info.cluster_queue if info is not None else ""
+
+    def queues_beside(self, cluster_queue: str) -> frozenset[str]:
+        """Return the ClusterQueues that share quota with one, itself included; empty if it does not exist."""
+        cq = self._state.cluster_queues.get(cluster_queue)
+        return frozenset(each.name for each in self._state.tree_of(cq)) if cq is not None else frozenset()
+
+    def workload_by_uid(self, uid: str) -> Workload | None:
+        """Return the workload with that uid; None if it is unknown. Looks at all workloads."""
+        found = (info for info in self._state.workloads.values() if info.workload.uid == uid)
+        return next((info.current() for info in found), None)
+
+    def pending_keys(self, cluster_queue: str) -> list[str]:
+        """Return the keys of the pending workloads of a ClusterQueue, in no order; raises KeyError."""
+        return self._state.cluster_queues[cluster_queue].queue.keys()
 
     def selects_namespace(self, cluster_queue: str, namespace: str) -> bool:
         """Return whether the ClusterQueue takes workloads of the namespace; raises KeyError."""

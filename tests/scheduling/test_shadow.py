@@ -70,6 +70,12 @@ def queue_of_three() -> Builder:
     return Builder().queue("q", {"default": 3})
 
 
+def workloads_of(builder: Builder, *names: str) -> list[Workload]:
+    """The workloads of those names, in their order."""
+    found = [builder.world.workload(f"team/{name}") for name in names]
+    return [workload for workload in found if workload is not None]
+
+
 def decided(shadow: Shadow, workload: Workload, now: float) -> list[Comparison]:
     """The comparisons of that workload's change, of which no later change follows."""
     found = [*shadow.hear(workload.key, workload, now), *shadow.conclude()]
@@ -164,10 +170,7 @@ def test_a_decision_that_was_made_before_the_latest_arrival_agrees() -> None:
 def test_a_decision_that_was_made_before_inadmissible_workloads_returned_to_their_queue_agrees() -> None:
     """Kueue returns them a moment after quota became free; a new arrival gets it first."""
     built = queue_of_three().pending("holder", "q", 3).pending("large", "q", 3, priority=100).pending("small", "q", 1)
-    holder, large, small = (built.world.workload(f"team/{name}") for name in ("holder", "large", "small"))
-    assert holder is not None
-    assert large is not None
-    assert small is not None
+    holder, large, small = workloads_of(built, "holder", "large", "small")
 
     def heard(later: float) -> Comparison:
         shadow = Shadow(queue_of_three().world)
@@ -206,10 +209,7 @@ def test_a_scheduler_that_takes_longer_may_have_heard_less() -> None:
     def heard(*, slow: bool) -> Comparison:
         builder = Builder().queue("q", {"default": 3}).pending("early", "q", 1)
         builder.pending("low", "q", 2).pending("high", "q", 2, priority=100)
-        early, low, high = (builder.world.workload(f"team/{name}") for name in ("early", "low", "high"))
-        assert early is not None
-        assert low is not None
-        assert high is not None
+        early, low, high = workloads_of(builder, "early", "low", "high")
         shadow = Shadow(queue_of_three().world)
         shadow.hear(early.key, early, 10.0)
         shadow.rest(10.0)
@@ -240,10 +240,7 @@ def test_a_workload_that_waits_for_its_victims_comes_first_in_its_queue(told_by:
     """A workload of a higher priority, which arrived before the victim's eviction was written, waits behind it."""
     builder = queue_of_three().pending("victim", "q", 2).pending("preemptor", "q", 2, priority=10)
     builder.pending("urgent", "q", 2, priority=100)
-    victim, preemptor, urgent = (builder.world.workload(f"team/{name}") for name in ("victim", "preemptor", "urgent"))
-    assert victim is not None
-    assert preemptor is not None
-    assert urgent is not None
+    victim, preemptor, urgent = workloads_of(builder, "victim", "preemptor", "urgent")
     preemption = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY)
     shadow = Shadow(Builder().queue("q", {"default": 3}, preemption=preemption).world)
     holds = admitted(victim, "q", at=1.0)
@@ -332,13 +329,7 @@ def test_the_order_of_evaluations_must_allow_for_a_decision_out_of_turn(
 
     builder = world().pending("holder", "q", 3).pending("other", between or "q", 1)
     builder.pending("large", "q", 4 if between == "q" else 3, priority=100).pending("small", "q", 2)
-    holder, other, large, small = (
-        builder.world.workload(f"team/{name}") for name in ("holder", "other", "large", "small")
-    )
-    assert holder is not None
-    assert other is not None
-    assert large is not None
-    assert small is not None
+    holder, other, large, small = workloads_of(builder, "holder", "other", "large", "small")
     shadow = Shadow(world().world)
     shadow.take(holder.key, admitted(holder, "q", at=1.0), 1.0)
     shadow.take(other.key, admitted(other, between or "q", at=1.0), 1.0)
@@ -393,13 +384,7 @@ def test_what_was_preempted_for_a_workload_is_not_given_to_another() -> None:
 
     builder = world().pending("victim", "q", 2).pending("preemptor", "q", 2, priority=10)
     builder.pending("low", "q", 2, priority=-5).pending("other", "q", 1)
-    victim, preemptor, low, other = (
-        builder.world.workload(f"team/{name}") for name in ("victim", "preemptor", "low", "other")
-    )
-    assert victim is not None
-    assert preemptor is not None
-    assert low is not None
-    assert other is not None
+    victim, preemptor, low, other = workloads_of(builder, "victim", "preemptor", "low", "other")
     shadow = Shadow(world().world)
     holds = admitted(victim, "q", at=1.0)
     shadow.take(victim.key, holds, 1.0)
@@ -421,9 +406,7 @@ def test_a_decision_made_after_one_that_is_written_later_agrees() -> None:
         return Builder().queue("q", {"one": 2, "two": 2})
 
     builder = world().pending("first", "q", 2, priority=100).pending("second", "q", 2)
-    first, second = (builder.world.workload(f"team/{name}") for name in ("first", "second"))
-    assert first is not None
-    assert second is not None
+    first, second = workloads_of(builder, "first", "second")
     shadow = Shadow(world().world)
     shadow.hear(second.key, second, 10.0)
     assert shadow.hear(second.key, admitted(second, "q", at=20.0, flavor="two"), 20.0) == []
@@ -455,9 +438,7 @@ def test_a_question_without_an_answer_does_not_delay_an_earlier_difference() -> 
     has_time = [True]
     shadow = Shadow(queue_of_three().world, lambda: has_time[0])
     builder = queue_of_three().pending("large", "q", 4).pending("other", "q", 1, priority=100)
-    large, other = (builder.world.workload(f"team/{name}") for name in ("large", "other"))
-    assert large is not None
-    assert other is not None
+    large, other = workloads_of(builder, "large", "other")
     shadow.hear(large.key, large, 10.0)
     assert shadow.hear(large.key, admitted(large, "q", at=11.0), 11.0) == []
     shadow.take(large.key, large, 12.0)
