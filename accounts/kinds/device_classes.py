@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from accounts.kinds.feature_gates import COUNTERS_INTEGRATED
-from scheduling.devices.claims.cel import CelError, compile_selector
+from scheduling.devices.claims.cel import compile_selector
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import dns_label, dns_subdomain, qualified_name
 

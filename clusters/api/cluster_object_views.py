@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.api.scope import ClusterView
 from accounts.api.whole_list import WholeList
 from queues.models import ClusterObject, ServedObject
-from scheduling.devices.claims.cel import CelError
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.claim_reading import read_class, read_pools, read_taken
 from scheduling.devices.claims.matching import selects, variables
 from scheduling.devices.claims.objects import DeviceId

@@ -1,16 +1,55 @@
 """Cancelled or deleted jobs: their rows stay until the cluster has deleted them; then their names are free."""
 
 from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
 
+from django.db import connection
 from django.db.models import F, Q
 
 from accounts.models import Cluster
+from foundation.wake_ups import request_push
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 JobKey = tuple[str, str, str]
 """(kind, namespace, name)."""
+
+
+def withdraw_jobs_of(cluster: Cluster, workloads: Iterable[tuple[str, str]], now: datetime) -> None:
+    """Mark the jobs of ended workloads for removal, and push that.
+
+    A job with other workloads (a Deployment, each of whose pods is one) loses one replica for each that ended.
+    """
+    keys = list(workloads)
+    parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH ended AS (
+                SELECT workload.job_id, count(*) AS count
+                FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
+                    ON workload.namespace = key.namespace AND workload.name = key.name
+                WHERE workload.cluster_id = %s AND workload.job_id IS NOT NULL
+                GROUP BY workload.job_id
+            ), told AS (
+                UPDATE queues_workload AS workload SET push_sequence = push_sequence + 1
+                FROM ended WHERE workload.job_id = ended.job_id
+            ), shared AS (
+                SELECT DISTINCT job_id FROM queues_workload JOIN ended USING (job_id)
+                WHERE status <> 'Finished' AND deletion_requested_at IS NULL AND ending IS NULL
+            )
+            UPDATE queues_job AS job SET
+                manifest = CASE WHEN shared.job_id IS NULL THEN job.manifest ELSE
+                    jsonb_set(job.manifest, '{spec,replicas}', to_jsonb(greatest(
+                        0, coalesce((job.manifest #>> '{spec,replicas}')::int, 1) - ended.count))) END,
+                deletion_requested_at = CASE WHEN shared.job_id IS NULL THEN %s ELSE job.deletion_requested_at END
+            FROM ended LEFT JOIN shared USING (job_id) WHERE job.id = ended.job_id
+            """,
+            [*parameters, now],
+        )
+    request_push(cluster.name)
 
 
 def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:

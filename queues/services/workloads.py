@@ -26,6 +26,7 @@ from foundation.exceptions import Conflict
 from foundation.wake_ups import request_push, wake_scheduler
 from queues.models import Workload
 from queues.services.bulk import json_text
+from queues.services.withdrawn_jobs import withdraw_jobs_of
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.times import rfc3339
@@ -255,7 +256,7 @@ def cancel(
         finished = _take(cluster, keys, waiting, actor, now)
         stopping = _take(cluster, keys, holding, actor, now)
         if withdraw_jobs:
-            _withdraw_jobs(cluster, [*finished, *stopping], now)
+            withdraw_jobs_of(cluster, [*finished, *stopping], now)
     return [*finished, *stopping]
 
 
@@ -542,41 +543,6 @@ def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
             """,
             [[key[0] for key in keys], [key[1] for key in keys], cluster.pk],
         )
-
-
-def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
-    """Mark the jobs of ended workloads for removal, and push that.
-
-    A job with other workloads (a Deployment, each of whose pods is one) loses one replica for each that ended.
-    """
-    keys = list(keys)
-    parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH ended AS (
-                SELECT workload.job_id, count(*) AS count
-                FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
-                    ON workload.namespace = key.namespace AND workload.name = key.name
-                WHERE workload.cluster_id = %s AND workload.job_id IS NOT NULL
-                GROUP BY workload.job_id
-            ), told AS (
-                UPDATE queues_workload AS workload SET push_sequence = push_sequence + 1
-                FROM ended WHERE workload.job_id = ended.job_id
-            ), shared AS (
-                SELECT DISTINCT job_id FROM queues_workload JOIN ended USING (job_id)
-                WHERE status <> 'Finished' AND deletion_requested_at IS NULL AND ending IS NULL
-            )
-            UPDATE queues_job AS job SET
-                manifest = CASE WHEN shared.job_id IS NULL THEN job.manifest ELSE
-                    jsonb_set(job.manifest, '{spec,replicas}', to_jsonb(greatest(
-                        0, coalesce((job.manifest #>> '{spec,replicas}')::int, 1) - ended.count))) END,
-                deletion_requested_at = CASE WHEN shared.job_id IS NULL THEN %s ELSE job.deletion_requested_at END
-            FROM ended LEFT JOIN shared USING (job_id) WHERE job.id = ended.job_id
-            """,
-            [*parameters, now],
-        )
-    request_push(cluster.name)
 
 
 def _delete_rows(cluster: Cluster, keys: Keys) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from scheduling.devices.claims.cel import CelError
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.matching import selects, variables
 from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects, DeviceRequest, PublishedDevice
 

@@ -17,63 +17,37 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
-from scheduling.devices.claims.cel_syntax import MACROS, MAX_INT, MIN_INT, CelSyntaxError, Tree, extent, parse
-from scheduling.model.quantity import InvalidQuantity, parse_quantity
-
-
-class CelError(ValueError):
-    """An expression that cannot be compiled, or not be evaluated for a device."""
-
-    def __init__(self, message: str) -> None:
-        """Escape characters that databases and pages refuse: the message may quote a tenant's texts."""
-        super().__init__(_NO_TEXT.sub(lambda found: f"\\u{ord(found[0]):04x}", message))
-
-
-class CelTooCostly(CelError):
-    """An evaluation that has used all its steps. No part of the expression can recover from it."""
-
-
-class Quantity(NamedTuple):
-    """A Kubernetes quantity, in nano units."""
-
-    nanos: int
-
-
-class Semver(NamedTuple):
-    """A semantic version: numbers, whether it is a release, and the parts of a pre-release in their order."""
-
-    numbers: tuple[int, ...]
-    is_release: bool
-    parts: tuple[tuple[int, int, str], ...]
-
-
-class Domains(dict[str, Any]):
-    """Attributes or capacities by domain. One that a device lacks is empty."""
-
-    def __missing__(self, _key: str) -> dict[str, Any]:
-        return {}
-
-
-class _Optional(NamedTuple):
-    is_there: bool
-    value: Any
-
+from scheduling.devices.claims.cel_syntax import MACROS, CelSyntaxError, Tree, extent, parse
+from scheduling.devices.claims.cel_values import (
+    MAX_READ,
+    OPERATORS,
+    SIZED,
+    CelError,
+    CelTooCostly,
+    Optional,
+    Quantity,
+    Semver,
+    bounded,
+    contains,
+    number,
+    quantity,
+    semver,
+    short,
+    truth,
+    type_name,
+)
 
 MAX_STEPS: Final = 40_000
 """The steps of one evaluation for one device. A step is a part of the expression, a member or 64 examined characters,
 about a hundred nanoseconds; all of them are a few milliseconds."""
-MAX_TEXT: Final = 64 * 1024
-MAX_READ: Final = 256
-"""How many characters a text may have that is matched, or read as a number, a quantity or a version, and a pattern."""
 _STEPS: Final = "#"
 _CHARACTERS_PER_STEP: Final = 64
 _STEPS_OF_ERROR: Final = 20
 _STEPS_OF_MEMBER: Final = 5
 _STEPS_OF_READING: Final = 100
 _READING: Final = frozenset({"quantity", "isQuantity", "semver", "isSemver", "int", "double"})
-_NO_TEXT: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _REPEATED_GROUP: Final = re.compile(r"\)[*+?{]|\(\?[^:]|\\[1-9]")
 _IN_PATTERN: Final = re.compile(
     r"""\\.|\[\^?\]?(?:\\.|[^\]\\])*\]  # one character, whichever
@@ -83,26 +57,6 @@ _IN_PATTERN: Final = re.compile(
 
 Names = Mapping[str, Any]
 Program = Callable[[Names], Any]
-
-_SEMVER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
-
-
-def semver(text: str) -> Semver:
-    """Raises CelError if the text is not a semantic version."""
-    match = _SEMVER.fullmatch(_short(text))
-    if match is None:
-        raise CelError(f'"{text}" is not a semantic version')
-    before = [part for part in (match[4] or "").split(".") if part]
-    parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in before)
-    return Semver(tuple(int(match[number]) for number in (1, 2, 3)), not before, parts)
-
-
-def quantity(text: str) -> Quantity:
-    """Raises CelError if the text is not a quantity."""
-    try:
-        return Quantity(parse_quantity(_short(text)))
-    except InvalidQuantity as error:
-        raise CelError(str(error)) from error
 
 
 @dataclass(slots=True)
@@ -154,7 +108,7 @@ def _compiled(expression: str) -> Selector | str:
             if meter is not None:
                 meter.steps += MAX_STEPS - left[0]
         if not isinstance(found, bool):
-            raise CelError(f"must evaluate to bool, got {_type(found)}")
+            raise CelError(f"must evaluate to bool, got {type_name(found)}")
         return found
 
     return selects
@@ -183,8 +137,8 @@ def _spend_on(names: Names, value: Any) -> None:
         elif isinstance(each, list | dict):
             _spend(names, 1 + len(each))
             members = each.values() if isinstance(each, dict) else each
-            waiting.extend(member for member in members if isinstance(member, _SIZED))
-        elif isinstance(each, _Optional):
+            waiting.extend(member for member in members if isinstance(member, SIZED))
+        elif isinstance(each, Optional):
             _spend(names, 1)
             waiting.append(each.value)
 
@@ -217,25 +171,25 @@ def _map(tree: Tree, known: frozenset[str]) -> Program:
 
 def _as_key(value: Any) -> Any:
     if not isinstance(value, str | int | bool):
-        raise CelError(f"unsupported key type: {_type(value)}")
+        raise CelError(f"unsupported key type: {type_name(value)}")
     return value
 
 
 def _shown(key: Any) -> str:
     """A key in a message. A list may hold itself many times over, and is not written out."""
-    return str(key)[:_CHARACTERS_PER_STEP] if isinstance(key, str | int | float) else _type(key)
+    return str(key)[:_CHARACTERS_PER_STEP] if isinstance(key, str | int | float) else type_name(key)
 
 
 def _if(tree: Tree, known: frozenset[str]) -> Program:
     condition, yes, no = (_program(each, known) for each in tree[1:])
-    return lambda names: yes(names) if _truth(condition(names)) else no(names)
+    return lambda names: yes(names) if truth(condition(names)) else no(names)
 
 
 def _unary(tree: Tree, known: frozenset[str]) -> Program:
     inner = _program(tree[2], known)
     if tree[1] == "!":
-        return lambda names: not _truth(inner(names))
-    return lambda names: _bounded(-_number(inner(names)))
+        return lambda names: not truth(inner(names))
+    return lambda names: bounded(-number(inner(names)))
 
 
 def _key(tree: Tree, known: frozenset[str]) -> Program:
@@ -246,28 +200,28 @@ def _key(tree: Tree, known: frozenset[str]) -> Program:
 def _optional(tree: Tree, known: frozenset[str]) -> Program:
     holder, key = _program(tree[1], known), _program(tree[2], known)
 
-    def found(names: Names) -> _Optional:
+    def found(names: Names) -> Optional:
         there = holder(names)
         try:
-            return _Optional(True, _looked_up(there, key(names)))
+            return Optional(True, _looked_up(there, key(names)))
         except CelTooCostly:
             raise
         except CelError:
             _spend(names, _STEPS_OF_ERROR)
-            return _Optional(False, None)
+            return Optional(False, None)
 
     return found
 
 
 def _looked_up(holder: Any, key: Any) -> Any:
-    if isinstance(holder, _Optional):
-        return _Optional(True, _looked_up(holder.value, key)) if holder.is_there else holder
+    if isinstance(holder, Optional):
+        return Optional(True, _looked_up(holder.value, key)) if holder.is_there else holder
     if isinstance(holder, list):
         if isinstance(key, int) and not isinstance(key, bool) and 0 <= key < len(holder):
             return holder[key]
         raise CelError(f"index out of bounds: {_shown(key)}")
     if not isinstance(holder, dict):
-        raise CelError(f"{_type(holder)} has no fields")
+        raise CelError(f"{type_name(holder)} has no fields")
     try:
         return holder[key]
     except (KeyError, TypeError) as error:
@@ -277,11 +231,11 @@ def _looked_up(holder: Any, key: Any) -> Any:
 def _binary(tree: Tree, known: frozenset[str]) -> Program:
     sign = tree[1]
     left, right = _program(tree[2], known), _program(tree[3], known)
-    compute = _OPERATORS[sign]
+    compute = OPERATORS[sign]
 
     def computed(names: Names) -> Any:
         first, second = left(names), right(names)
-        if isinstance(second, _SIZED) and (sign == "in" or isinstance(first, _SIZED)):
+        if isinstance(second, SIZED) and (sign == "in" or isinstance(first, SIZED)):
             _spend_on(names, second if sign == "in" else first)
             if sign == "+":
                 _spend_on(names, second)
@@ -299,7 +253,7 @@ def _either(tree: Tree, known: frozenset[str]) -> Program:
         problem = ""
         for side in sides:
             try:
-                if _truth(side(names)) is decides:
+                if truth(side(names)) is decides:
                     return decides
             except CelTooCostly:
                 raise
@@ -311,107 +265,6 @@ def _either(tree: Tree, known: frozenset[str]) -> Program:
         return not decides
 
     return joined
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise CelError(f"no such overload: {_type(value)} is not a bool")
-    return value
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CelError(f"no such overload: {_type(value)} is not a number")
-    return value
-
-
-def _bounded(value: Any) -> Any:
-    """CEL's integers have 64 bits."""
-    if isinstance(value, int) and not MIN_INT <= value <= MAX_INT:
-        raise CelError("integer overflow")
-    return value
-
-
-def _type(value: Any) -> str:
-    for kind, name in _TYPES:
-        if isinstance(value, kind):
-            return name
-    return "null"
-
-
-_TYPES: Final = (
-    (bool, "bool"), (int, "int"), (float, "double"), (str, "string"), (list, "list"), (dict, "map"),
-    (Quantity, "Quantity"), (Semver, "Semver"), (_Optional, "optional"),
-)  # fmt: skip
-_NUMBERS: Final = ("int", "double")
-_SIZED: Final = (str, list, dict, _Optional)
-
-
-def _equal(left: Any, right: Any) -> bool:
-    kinds = _type(left), _type(right)
-    return (kinds[0] == kinds[1] or set(kinds) <= set(_NUMBERS)) and bool(left == right)
-
-
-def _compared(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compared(left: Any, right: Any) -> bool:
-        kinds = _type(left), _type(right)
-        if (kinds[0] != kinds[1] or kinds[0] not in ("string", "bool")) and not set(kinds) <= set(_NUMBERS):
-            raise CelError(f"no such overload: {kinds[0]} and {kinds[1]} cannot be ordered")
-        return compare(left, right)
-
-    return compared
-
-
-def _calculated(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def calculated(left: Any, right: Any) -> Any:
-        kinds = _type(left), _type(right)
-        if compute is operator.add and kinds[0] == kinds[1] and kinds[0] in ("string", "list"):
-            if len(left) + len(right) > MAX_TEXT:
-                raise CelError(f"produces more than {MAX_TEXT} characters or members")
-            return left + right
-        if kinds[0] != kinds[1] or kinds[0] not in _NUMBERS:
-            raise CelError(f"no such overload: {kinds[0]} and {kinds[1]}")
-        try:
-            return _bounded(compute(left, right))
-        except ZeroDivisionError as error:
-            raise CelError("division by zero") from error
-
-    return calculated
-
-
-def _divided(left: Any, right: Any) -> Any:
-    if isinstance(left, float):
-        return left / right
-    share = abs(left) // abs(right)
-    return share if (left < 0) is (right < 0) else -share
-
-
-def _remainder(left: Any, right: Any) -> Any:
-    return left - right * _divided(left, right)
-
-
-def _in(member: Any, holder: Any) -> bool:
-    if isinstance(holder, dict):
-        return isinstance(member, str | int | bool) and member in holder
-    if isinstance(holder, list):
-        return any(_equal(member, each) for each in holder)
-    raise CelError(f"no such overload: in {_type(holder)}")
-
-
-_OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "==": _equal,
-    "!=": lambda left, right: not _equal(left, right),
-    "<": _compared(operator.lt),
-    "<=": _compared(operator.le),
-    ">": _compared(operator.gt),
-    ">=": _compared(operator.ge),
-    "in": _in,
-    "+": _calculated(operator.add),
-    "-": _calculated(operator.sub),
-    "*": _calculated(operator.mul),
-    "/": _calculated(_divided),
-    "%": _calculated(_remainder),
-}
 
 
 # -- Calls
@@ -439,7 +292,7 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
         except (TypeError, AttributeError, ValueError, OverflowError, re.error) as error:
             if isinstance(error, CelError):
                 raise
-            raise CelError(f"no such overload: {name}({', '.join(map(_type, given))})") from error
+            raise CelError(f"no such overload: {name}({', '.join(map(type_name, given))})") from error
 
     return call
 
@@ -465,8 +318,8 @@ def _has(arguments: list[Tree], known: frozenset[str]) -> Program:
     def has(names: Names) -> bool:
         found = holder(names)
         if not isinstance(found, dict):
-            raise CelError(f"no such overload: has of {_type(found)}")
-        return _in(key(names), found)
+            raise CelError(f"no such overload: has of {type_name(found)}")
+        return contains(key(names), found)
 
     return has
 
@@ -495,14 +348,14 @@ def _macro(name: str, target: Tree, arguments: list[Tree], known: frozenset[str]
     def run(names: Names) -> Any:
         found = members(names)
         if not isinstance(found, list | dict):
-            raise CelError(f"no such overload: {name} of {_type(found)}")
+            raise CelError(f"no such overload: {name} of {type_name(found)}")
         _spend(names, len(found) * parts)
         members_then = [(each, inner({**names, variable: each})) for each in found]
         if name == "map":
             return [value for _, value in members_then]
         if name == "filter":
-            return [each for each, value in members_then if _truth(value)]
-        chosen = sum(_truth(value) for _, value in members_then)
+            return [each for each, value in members_then if truth(value)]
+        chosen = sum(truth(value) for _, value in members_then)
         return chosen == len(members_then) if name == "all" else chosen == 1 if name == "exists_one" else chosen > 0
 
     return run
@@ -541,12 +394,6 @@ def _is(read: Callable[[str], Any]) -> Callable[[Any], bool]:
     return _text(is_one)
 
 
-def _short(text: str) -> str:
-    if len(text) > MAX_READ:
-        raise CelError(f'"{text[:16]}..." has more than {MAX_READ} characters')
-    return text
-
-
 def _matches(text: str, pattern: str) -> bool:
     return re.search(pattern, text) is not None
 
@@ -557,7 +404,7 @@ def _cost_of_match(text: str, pattern: str) -> int:
     Groups cannot be repeated, and constructs that RE2 lacks are refused, so the ways can be counted. Characters beyond
     ASCII are not counted: Python takes milliseconds to compile a range of them.
     """
-    if _REPEATED_GROUP.search(_short(pattern)) or not pattern.isascii() or re.search(r"\\[uUN]", pattern):
+    if _REPEATED_GROUP.search(short(pattern)) or not pattern.isascii() or re.search(r"\\[uUN]", pattern):
         raise CelError(f'the pattern "{pattern}" repeats a group, or uses unsupported syntax')
     repetitions, choices, length = 0, 1, len(pattern)
     sides = [1]
@@ -576,7 +423,7 @@ def _cost_of_match(text: str, pattern: str) -> int:
         elif sign in "*+" or sign[0] == "{":
             repetitions += 1
     places = repetitions + (0 if pattern.startswith("^") and sides == [1] else 1)
-    ways = math.comb(len(_short(text)) + places, places) * choices * math.prod(sides)
+    ways = math.comb(len(short(text)) + places, places) * choices * math.prod(sides)
     steps = ways * (4 + length) // 50 + 20 * len(pattern)
     if steps > MAX_STEPS:
         raise CelError(f'the pattern "{pattern}" takes more than {MAX_STEPS} steps on {len(text)} characters')
@@ -588,17 +435,17 @@ def _or_value(optional: Any, value: Any) -> Any:
 
 
 def _integer(value: Any) -> int:
-    return int(_bounded(int(_number(value) if not isinstance(value, str) else _short(value))))
+    return int(bounded(int(number(value) if not isinstance(value, str) else short(value))))
 
 
 def _double(value: Any) -> float:
-    return float(_short(value) if isinstance(value, str) else _number(value))
+    return float(short(value) if isinstance(value, str) else number(value))
 
 
 _FUNCTIONS: Final[Mapping[tuple[str, bool, int], Callable[..., Any]]] = {
     ("size", False, 1): len,
     ("size", True, 0): len,
-    ("string", False, 1): lambda value: value if isinstance(value, str) else str(_number(value)),
+    ("string", False, 1): lambda value: value if isinstance(value, str) else str(number(value)),
     ("int", False, 1): _integer,
     ("double", False, 1): _double,
     ("startsWith", True, 1): _text(str.startswith),

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduling.devices.claims.cel import CelError, compile_selector
+from scheduling.devices.claims.cel import compile_selector
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.evaluations import DeviceKind, EvaluationLimit, Evaluations, StepsSpent
 from scheduling.devices.claims.objects import (
     ClaimSpec,

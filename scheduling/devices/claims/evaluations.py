@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from scheduling.devices.claims.cel import CelError, Meter, compile_selector
+from scheduling.devices.claims.cel import Meter, compile_selector
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.matching import variables
 from scheduling.devices.claims.objects import DeviceId, DevicePool, PublishedDevice
 

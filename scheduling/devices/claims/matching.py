@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from scheduling.devices.claims.cel import CelError, Domains, compile_selector, quantity, semver
+from scheduling.devices.claims.cel import compile_selector
+from scheduling.devices.claims.cel_values import CelError, Domains, quantity, semver
 from scheduling.devices.claims.objects import PublishedDevice
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "bool": bool, "string": str, "version": semver}

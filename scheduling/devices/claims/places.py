@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from scheduling.devices.claims.cel import CelError
+from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.evaluations import DeviceKind, Evaluations
 from scheduling.devices.claims.objects import DeviceClass, DeviceId, DeviceObjects, PublishedDevice
 from scheduling.model.node import Node

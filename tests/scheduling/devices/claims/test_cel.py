@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from scheduling.devices.claims import cel
-from scheduling.devices.claims.cel import CelError, CelTooCostly, compile_selector
+from scheduling.devices.claims.cel import compile_selector
 from scheduling.devices.claims.cel_syntax import CelSyntaxError
+from scheduling.devices.claims.cel_values import OPERATORS as CEL_OPERATORS
+from scheduling.devices.claims.cel_values import CelError, CelTooCostly
 from scheduling.devices.claims.matching import variables
 from scheduling.devices.claims.objects import DeviceId, PublishedDevice
 
@@ -28,7 +30,7 @@ DEVICE = variables(
     )
 )
 FUNCTIONS: dict[Any, Any] = cel._FUNCTIONS  # type: ignore[assignment]
-OPERATORS: dict[str, Any] = cel._OPERATORS  # type: ignore[assignment]
+OPERATORS: dict[str, Any] = CEL_OPERATORS  # type: ignore[assignment]
 OWN = 'device.attributes["gpu.example.com"]'
 MEMORY = 'device.capacity["gpu.example.com"].memory'
 
