@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -168,42 +169,57 @@ class Trials:
     def _refused_without(self, question: Question, rival: str, least: int, now: float) -> int | None:
         """Return the least number of latest changes, `least` or more, without which our rules refused the workload.
 
-        Return None if there is none, or if the workload is tried in each cycle all the same.
+        Return None if there is none: a workload that is tried in each cycle has no such moment.
         """
         queue = self._world.objects.cluster_queue_of(rival)
-        if not queue or self._world.objects.comes_first(rival):
+        if not queue:
             return None
         for number in range(max(least, 1), len(question.untold) + 1):
             if not question.may_come_before(queue, number):
                 continue
             known = question.refusals.get((rival, number))
             if known is None:
-                _, chosen = self._alone(question, rival, question.untold[:number], now)
-                known = question.refusals[rival, number] = rival not in chosen
+                known = self._lets_rest(question, rival, question.untold[:number], now)
+                question.refusals[rival, number] = known
             if known:
                 return number
             if not self._go_on():
                 return None
         return None
 
+    def _lets_rest(self, question: Question, rival: str, left_out: Sequence[Change], now: float) -> bool:
+        """Return whether our rules refuse a workload until quota becomes free.
+
+        The first workload of a StrictFIFO queue does not rest, and neither does one that waits for preempted workloads
+        to stop: each cycle tries them again.
+        """
+        with self._only(question, rival, left_out, now):
+            _, rivals = self._run(rival, rival, now)
+            return rival not in rivals
+
     def _alone(
         self, question: Question, tried: str, left_out: Sequence[Change], now: float
     ) -> tuple[Choice, frozenset[str]]:
-        """Our choice, and the workloads that get quota or preempt others, if only one workload waited."""
+        """Our choice, and the workloads that prevent another one, if only one workload waited."""
+        with self._only(question, tried, left_out, now):
+            return self._run(question.key, tried, now)
+
+    @contextmanager
+    def _only(self, question: Question, tried: str, left_out: Sequence[Change], now: float) -> Iterator[None]:
+        """A moment at which only one workload waits."""
         point = self._world.savepoint()
         self._leave_out((*question.later, *left_out), now)
         for name in self._world.cluster_queue_names():
             for waiting in self._world.objects.pending_keys(name):
                 if waiting != tried:
                     self._world.delete_workload(waiting)
-        found = self._run(question.key, tried, now)
+        yield
         self._world.undo(point)
-        return found
 
     def _beside(
         self, question: Question, left_out: Sequence[Change], aside: Iterable[str], now: float
     ) -> tuple[Choice, frozenset[str]]:
-        """Our choice, and the other workloads that get quota or preempt others before it, without those set aside."""
+        """Our choice, and the other workloads that prevent it, without those set aside."""
         point = self._world.savepoint()
         self._leave_out((*question.later, *left_out), now)
         for key in aside:
@@ -219,7 +235,9 @@ class Trials:
                 self._world.set_preemptor(change.key)
 
     def _run(self, key: str, tried: str, now: float) -> tuple[Choice, frozenset[str]]:
-        """Try a workload as if it had just come, until there is a choice about `key`."""
+        """Try a workload as if it had just come, until there is a choice about `key`. Return the choice, and the
+        workloads that prevent another one: they get quota, preempt others, or stay first in the queue of `tried`.
+        """
         workload = self._world.workload(tried)
         if workload is not None and not workload.holds_quota:
             preempts = self._world.objects.is_preemptor(tried)
@@ -235,7 +253,8 @@ class Trials:
             if choices.get(key, WAITING).act is not Act.WAIT or not self._go_on():
                 break
         reserved = {each for each, choice in choices.items() if choice.act is Act.RESERVE}
-        return choices.get(key, WAITING), frozenset(reserved | preemptors)
+        first = self._world.objects.head_of(self._world.objects.cluster_queue_of(tried))
+        return choices.get(key, WAITING), frozenset(reserved | preemptors | ({first} if first else set()))
 
     def _note(self, result: CycleResult, found: Choices) -> None:
         """Preempted workloads do not stop meanwhile: the next comparison is about the workload that gets the quota."""

@@ -73,11 +73,11 @@ class KnownObjects:
         cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
         return cq is not None and cq.queue.sticky == key
 
-    def comes_first(self, key: str) -> bool:
-        """Return whether a pending workload is tried in each cycle: it preempts, or its ClusterQueue is StrictFIFO."""
-        info = self._state.workloads.get(key)
-        cq = self._state.cluster_queues.get(info.cluster_queue) if info is not None else None
-        return cq is not None and (cq.strict or cq.queue.sticky == key)
+    def head_of(self, cluster_queue: str) -> str:
+        """Return the key of the workload that the next cycle tries first in a ClusterQueue; "" if there is none."""
+        cq = self._state.cluster_queues.get(cluster_queue)
+        info = cq.queue.head if cq is not None else None
+        return info.key if info is not None else ""
 
     def cluster_queue_of(self, key: str) -> str:
         """Return the ClusterQueue of a workload; "" if it has none."""

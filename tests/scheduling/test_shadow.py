@@ -398,6 +398,34 @@ def test_what_was_preempted_for_a_workload_is_not_given_to_another() -> None:
     assert found.verdict is Verdict.ONLY_THEIRS
 
 
+@pytest.mark.parametrize("rests", [True, False])
+def test_a_preemptor_is_passed_only_once_it_was_refused(*, rests: bool) -> None:
+    """Kueue tries a preemptor in each cycle while workloads stop for it. If another workload takes their quota, and
+    there is nothing more to preempt, it rests like any refused workload."""
+    preemption = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY)
+
+    def world() -> Builder:
+        return Builder().queue("q", {"default": 4}, preemption=preemption)
+
+    builder = world().pending("victim", "q", 2).pending("preemptor", "q", 2, priority=10)
+    builder.pending("urgent", "q", 2, priority=20).pending("other", "q", 2, priority=20).pending("late", "q", 2)
+    victim, preemptor, urgent, other, late = workloads_of(builder, "victim", "preemptor", "urgent", "other", "late")
+    shadow = Shadow(world().world)
+    holds = admitted(victim, "q", at=1.0)
+    shadow.take(victim.key, holds, 1.0)
+    shadow.take(other.key, admitted(other, "q", at=1.0), 1.0)
+    shadow.hear(preemptor.key, preemptor, 10.0)
+    shadow.hear(victim.key, preempted(holds, preemptor.uid, 11.0), 11.0)
+    if rests:
+        shadow.hear(urgent.key, urgent, 12.0)
+        shadow.hear(victim.key, None, 20.0)
+        assert decided(shadow, admitted(urgent, "q", at=20.5), 20.5)
+    shadow.hear(late.key, late, 29.5)
+    shadow.hear(other.key, None, 30.0)
+    [found] = [each for each in decided(shadow, admitted(late, "q", at=30.5), 30.5) if each.workload == late.key]
+    assert (found.verdict is Verdict.AGREE, found.aside) == (rests, int(rests))
+
+
 def test_a_decision_made_after_one_that_is_written_later_agrees() -> None:
     """The other scheduler gave the first workload the first flavor, and the second one the other flavor; it wrote the
     second decision first."""
