@@ -23,6 +23,7 @@ from clusters.push.lost_pods import delete_lost_pods
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
 from foundation.chores import runs_while
+from foundation.heartbeat import Role, note_recovery
 from foundation.wake_ups import FORCED_DELETION_TASK, PUSH_TASK, RELEASE_TASK, request_push, wake_taken
 from scheduling.state.second_pass import MULTIKUEUE
 
@@ -69,6 +70,7 @@ def _give_way(cluster: Cluster) -> None:
     try:
         with sweep_lock(cluster) as mine:
             if mine:
+                note_recovery(Role.CLUSTER_PUSH, cluster.name)
                 release(cluster, writing_client_for(cluster), identity())
     except ClusterError as error:
         _log.warning("Cluster %s: returning Kueue's lease is delayed: %s", cluster.name, error)

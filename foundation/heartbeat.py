@@ -57,9 +57,13 @@ class Role(StrEnum):
     """The process that answers, which is in the list only while its clock is wrong."""
     API_SERVER = "api-server"
     """The API server of a cluster, which is not a process of ours: the watcher says when it answers."""
+    CLUSTER_PUSH = "cluster-push"
+    """The push to one cluster, which is in the list only while that cluster refuses it or does not answer it."""
 
 
 _ROLES: Final = frozenset(role.value for role in Role)
+_NEVER_TAKEN_AWAY: Final = (Role.API_SERVER, Role.CLUSTER_PUSH)
+"""A fault of these does not end because it has lasted for a day."""
 _IN_EVERY_CLUSTER: Final = (Role.WATCHER,)
 _IN_EVERY_INSTALLATION: Final = (Role.PUSH, Role.BEAT, Role.STUDIO)
 
@@ -142,6 +146,24 @@ def note_life(role: Role, cluster: str = "") -> None:
         _log.warning("The heartbeat of %s could not be read: %s", role, error)
 
 
+def note_failure(role: Role, cluster: str) -> None:
+    """Say that the work of a role for a cluster fails: from now on, unless it failed before. Never fails because of
+    Redis.
+    """
+    try:
+        redis_client().hsetnx(_SEEN, f"{role}/{cluster}", repr(_ask_clock().shared))
+    except RedisError as error:
+        _log.warning("The failure of %s in cluster %s could not be noted: %s", role, cluster, error)
+
+
+def note_recovery(role: Role, cluster: str) -> None:
+    """Say that the work of a role for a cluster does not fail any more. Never fails because of Redis."""
+    try:
+        redis_client().hdel(_SEEN, f"{role}/{cluster}")
+    except RedisError as error:
+        _log.warning("The recovery of %s in cluster %s could not be noted: %s", role, cluster, error)
+
+
 @dataclass(frozen=True, slots=True)
 class _Clock:
     """The time of Redis' clock, and how far that of this process is ahead of it, within half of the round trip."""
@@ -179,7 +201,7 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
     seen = {
         place: at
         for place, at in signs.seen.items()
-        if place in wanted or (place[1] in clusters and (now - at < _KNOWN_SECONDS or place[0] == Role.API_SERVER))
+        if place in wanted or (place[1] in clusters and (now - at < _KNOWN_SECONDS or place[0] in _NEVER_TAKEN_AWAY))
     }
     ahead = signs.clock.ahead_seconds if signs.clock.is_certain else None
     mine = RoleHealth(Role.WEB, "", True, datetime.fromtimestamp(now, UTC), ahead)

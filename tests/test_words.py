@@ -32,7 +32,7 @@ _IDIOM: Final = re.compile(
 _PRONOUN: Final = re.compile(r"\b(?:somebody|nobody|whoever|someone|anybody)\b", re.IGNORECASE)
 _USER: Final = re.compile(r"[\"`]nobody[\"`]|postgres or nobody")
 """The account of that name on most machines."""
-_CODE: Final = re.compile(r"(?:\(|, | and |\"\"\")[ADJKLS]\d{1,2}(?:\)|, | and |: |\.\"\"\")")
+_CODE: Final = re.compile(r"(?:\(|, | and |\"\"\")[ADJKLS]\d{1,2}(?:\)|, | and |: |\.\"\"\")|\b[Ii]ssue \d")
 # A code in brackets, or at the beginning.
 _SUBJECT_CODE: Final = re.compile(r"\b(?!(?:A10|A16|A2|A30|A40|K80|L20|L4|L40|M60|P4|P40|T4)\b)[A-Z]\d{1,2}\b|issue \d")
 # Some devices have such names.
@@ -152,7 +152,13 @@ def test_subjects_of_commits_are_short_and_without_codes() -> None:
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
-    [("(S12)", True), ("J2: pods wait.", True), ("A19.", True), ("The A100 and T27 of the table.", False)],
+    [
+        ("(S12)", True),
+        ("J2: pods wait.", True),
+        ("A19.", True),
+        ("A page (issue 13).", True),
+        ("The A100 and T27 of the table.", False),
+    ],
 )
 def test_a_code_is_told_from_a_device(text: str, wrong: bool) -> None:
     assert bool(_CODE.search(f'"""{text}"""')) is wrong

@@ -76,6 +76,7 @@ from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from foundation import tracing
+from foundation.heartbeat import Role, note_failure, note_recovery
 from foundation.transactions import unnoticed_transaction
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
@@ -148,7 +149,9 @@ def push_pending(
                 ProvisioningRequests(cluster, client, clock).follow()
             if work.tells or work.tells_of_makers or work.follows_pods:
                 _Sweep(cluster, client, report, clock).do(work, may_start)
+            note_recovery(Role.CLUSTER_PUSH, cluster.name)
         except ClusterError as error:
+            note_failure(Role.CLUSTER_PUSH, cluster.name)
             _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
 

@@ -18,6 +18,7 @@ from scheduler.api.diagnostics_views import held_off_by
 from scheduler.live.published import leads
 from scheduler.models import Lease
 
+_CONNECT = "See the log of the push for the cluster's answer; check its address, credentials and network."
 _START = "Start it, or check its log: it sends a heartbeat every 5 s."
 
 
@@ -53,7 +54,9 @@ def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
             continue  # another check asks it
         check = f"process-{each.role}" + (f"/{each.cluster}" if each.cluster else "")
         seen = each.last_seen_at
-        if each.alive and each.clock_fault:
+        if each.role == Role.CLUSTER_PUSH:
+            yield fail(check, "its cluster refuses decisions, or does not answer", _CONNECT)
+        elif each.alive and each.clock_fault:
             yield fail(check, each.clock_fault, "Set the clocks of all machines by NTP.")
         elif each.alive:
             yield ok(check, "alive")

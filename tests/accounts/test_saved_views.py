@@ -1,4 +1,4 @@
-"""Saved views of lists: each user's own, in the account and not in the browser (issue 14, 4)."""
+"""Saved views of lists: each user's own, in the account and not in the browser."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

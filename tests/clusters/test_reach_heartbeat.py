@@ -11,12 +11,13 @@ import pytest
 from django.db import InterfaceError, connection
 
 from clusters.client_credentials import connect
+from clusters.push.sweep import push_pending
 from clusters.reach_heartbeat import ReachHeartbeat, reach_servers
 from clusters.sync.watcher import Watcher
-from foundation.heartbeat import HEARTBEAT_SECONDS, Role, is_alive, role_health
+from foundation.heartbeat import HEARTBEAT_SECONDS, SILENT_SECONDS, Role, is_alive, role_health
 from foundation.redis_client import redis_client
 from tests.acceptance.processes import wait_for
-from tests.clusters.system import System
+from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAYS = 3 * 24 * 3600.0
@@ -46,6 +47,26 @@ def test_a_server_that_answers_nothing_is_silent() -> None:
         client = connect(f"http://127.0.0.1:{listening.getsockname()[1]}", read_only=True)
         ReachHeartbeat(Role.API_SERVER, "default", lambda: client.ping(0.2)).ask()
     assert not is_alive(Role.API_SERVER, "default")
+
+
+def test_a_push_that_its_cluster_refuses_is_shown_until_it_succeeds(system: System) -> None:
+    name = system.cluster.name
+
+    def shown(after_seconds: float = SILENT_SECONDS + 1.0) -> list[bool]:
+        found = role_health([name], time.time() + after_seconds)
+        return [each.alive for each in found if each.role == Role.CLUSTER_PUSH]
+
+    system.submit(gpu_job())
+    system.engine.run()
+    system.chaos(refusal=500)
+    push_pending(system.cluster, system.client)
+    assert (shown(0.0), shown(), shown(DAYS)) == ([True], [False], [False])
+    since = redis_client().hget("kueueweb:heartbeats", f"{Role.CLUSTER_PUSH}/{name}")
+    push_pending(system.cluster, system.client)
+    assert redis_client().hget("kueueweb:heartbeats", f"{Role.CLUSTER_PUSH}/{name}") == since, "it lasts since then"
+    system.chaos(refusal=0)
+    push_pending(system.cluster, system.client)
+    assert shown() == []
 
 
 def test_a_webhook_lives_while_the_database_and_the_api_server_answer_it(system: System) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from clusters.jobs.framework.manifest import JsonObject, name_of
+from clusters.jobs.scenario import JobScenario
 from tests.conformance.job_results import plain
 from tests.conformance.live_pods import LivePods
 from tests.conformance.test_live_jobs import comparable, differences, recorded, without_ours
@@ -24,7 +25,7 @@ _NEXT_GROUP: Final = "once the group has ended, another pod begins another group
 
 _NOT_ITS_PODS: Final = "pods of which no StatefulSet is known stay at their gates: anyone can write their labels"
 
-_NEW_SIZE: Final = "a workload without quota follows the number of replicas, with which its pods fit it"
+_NEW_SIZE: Final = "a workload without quota follows the number of replicas, which no webhook lets a user change"
 
 DIFFERENT: Final[Mapping[str, str]] = {
     "leaderworkerset-seen-000": _NOT_ITS_PODS,
@@ -43,6 +44,15 @@ def test_live_pods_fare_as_recorded(kind: str) -> None:
     known = {name for name in DIFFERENT if name.startswith(f"{kind}-")}
     assert not {name: difference for name, difference in found.items() if name not in known}
     assert known <= set(found), "these agree: take them out of the list"
+
+
+@pytest.mark.parametrize("name", [name for name, why in DIFFERENT.items() if why is _NEW_SIZE])
+def test_the_webhook_refuses_a_new_size_of_a_waiting_set(name: str) -> None:
+    """So no cluster comes to where these scenarios go: they were recorded without webhooks."""
+    recording = next(case["input"] for case in recorded(name.partition("-")[0]) if case["id"] == name)
+    resize = next(step["patch"] for step in recording["steps"] if step["op"] == "patch")
+    result = JobScenario({**recording, "updates": [{"name": "resize", "old": {}, "new": resize}], "steps": []}).run()
+    assert [error["field"] for error in result["updates"][0]["errors"]] == ["spec.replicas"]
 
 
 def difference_of(case: JsonObject) -> str:

@@ -1,4 +1,4 @@
-"""Dynamic resource allocation through a real API server, with the rights that we ship (issue 13, 4): what a driver
+"""Dynamic resource allocation through a real API server, with the rights that we ship: what a driver
 publishes, what claims count against quota, and who allocates them."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kueue's published definitions on a real API server: mirrored where a Kueue decides, and served by us where none does.
 
-The test is the Kueue that writes statuses (issue 13, 1), and the users with kubectl (issue 13, 2). We have the rights
+The test is the Kueue that writes statuses, and the users with kubectl. We have the rights
 of deploy/kubernetes and no others.
 """
 
@@ -10,13 +10,14 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from accounts.models import ClusterMode
-from clusters.client import EVENTS, NAMESPACES, JsonObject, Kind
+from clusters.client import EVENTS, NAMESPACES, ClusterError, JsonObject, Kind
 from clusters.push.kueue_objects import serving
 from clusters.push.sweep import push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS
@@ -29,6 +30,7 @@ from scheduler.leader.observer import Observer
 from tests.cluster_kinds import JOBS
 from tests.clusters.kueue_cluster import PENDING, V1BETA2, KueueCluster, admitted, configure, workload
 from tests.clusters.served_cluster import queue_spec
+from tests.conformance.test_live_jobs import REFUSED, recorded
 from tests.factories import make_cluster
 from tests.kubernetes.control_plane import JobServer
 from tests.kubernetes.operators import install_kueue
@@ -82,6 +84,33 @@ class RealKueueCluster(KueueCluster):
         found = self.api.admin.get(kind, *there)
         assert found is not None
         return found
+
+
+def test_kueue_s_api_refuses_workloads_that_were_recorded_without_it(server: JobServer) -> None:
+    """Our jobs have no workload in these scenarios, as in a cluster with Kueue."""
+
+    def is_refused(workload: JsonObject) -> bool:
+        metadata = {
+            key: workload["metadata"][key] for key in ("name", "namespace", "labels") if key in workload["metadata"]
+        }
+        server.admin.apply(NAMESPACES, {**TEAM, "metadata": {"name": metadata["namespace"]}})
+        made = {**workload, "apiVersion": V1BETA2, "kind": "Workload", "metadata": metadata}
+        try:
+            server.admin.create(kind_named("Workload"), made, dry_run=True)
+        except ClusterError as refusal:
+            if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+                return True
+            raise
+        return False
+
+    kinds = {name.partition("-")[0] for name in REFUSED}
+    results = {
+        case["id"]: any(is_refused(made) for step in case["expected"]["steps"] for made in step["workloads"])
+        for kind in kinds
+        for case in recorded(kind)
+    }
+    assert {name for name, refused in results.items() if refused} == {*REFUSED}
+    assert len(results) > len(REFUSED)
 
 
 def test_what_a_kueue_writes_is_on_every_page(server: JobServer) -> None:

@@ -1,4 +1,4 @@
-"""MultiKueue between real API servers: a manager and two workers, one of which is killed (issue 13, 3).
+"""MultiKueue between real API servers: a manager and two workers, one of which is killed.
 
 The manager reaches them as with Kueue, by kubeconfigs in Secrets, with the rights of deploy/kubernetes/multikueue.yaml
 on both sides. The test is the Kueue of each worker.

@@ -6795,9 +6795,10 @@ export interface components {
          *     * `studio` - studio
          *     * `web` - web
          *     * `api-server` - api-server
+         *     * `cluster-push` - cluster-push
          * @enum {string}
          */
-        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio" | "web" | "api-server";
+        RoleHealthRoleEnum: "scheduler" | "push" | "beat" | "watcher" | "webhook" | "visibility" | "studio" | "web" | "api-server" | "cluster-push";
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter

@@ -1,4 +1,4 @@
-"""Three clusters under MultiKueue (issue 13): run by us, over their API servers alone: a winner, and its end."""
+"""Three clusters under MultiKueue: run by us, over their API servers alone: a winner, and its end."""
 
 from __future__ import annotations
 

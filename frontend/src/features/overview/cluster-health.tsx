@@ -24,6 +24,7 @@ const ROLES = {
   studio: () => t`Studio`,
   web: () => t`Web`,
   "api-server": () => t`API server of the cluster`,
+  "cluster-push": () => t`Push to the cluster`,
 };
 
 export function ClusterHealth() {
@@ -74,8 +75,17 @@ export function ClusterHealth() {
             {health.roles
               .filter((role) => !role.alive && role.role !== "scheduler" && role.role !== "watcher")
               .map((role) => (
-                <Part key={role.role} name={ROLES[role.role]()} alive={false} dead={t`Silent`}>
-                  {role.last_seen_at === null ? (
+                <Part
+                  key={role.role}
+                  name={ROLES[role.role]()}
+                  alive={false}
+                  dead={role.role === "cluster-push" ? t`Fails` : t`Silent`}
+                >
+                  {role.role === "cluster-push" ? (
+                    <Trans>
+                      no decision reaches it since <Ago time={role.last_seen_at} />
+                    </Trans>
+                  ) : role.last_seen_at === null ? (
                     <Trans>not seen yet</Trans>
                   ) : (
                     <Trans>
