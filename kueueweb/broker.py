@@ -23,6 +23,7 @@ class Channel(redis.Channel):
     """
 
     do_restore = False
+    _shared: Any = None
 
     def _connparams(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         transport: Any = self.connection
@@ -30,6 +31,15 @@ class Channel(redis.Channel):
             raise ConnectionError("The connection to Redis was closed.")
         found: dict[str, Any] = super()._connparams(*args, **kwargs)  # type: ignore[misc]  # the stubs leave it out
         return found
+
+    def _create_client(self, asynchronous: bool = False) -> Any:
+        """The client of the channel's pool. kombu makes one for each question, which costs more than the question: a
+        client holds no connection, so threads may share it. One that listens is kept by kombu, and is another."""
+        if asynchronous:
+            return super()._create_client(asynchronous=True)  # type: ignore[misc]  # the stubs leave it out
+        if self._shared is None or self._shared.connection_pool is not self.pool:
+            self._shared = super()._create_client()  # type: ignore[misc]
+        return self._shared
 
 
 class Transport(redis.Transport):

@@ -60,3 +60,16 @@ def test_a_server_that_hangs_is_given_up() -> None:
         connection = app.connection(f"redis://127.0.0.1:{server.getsockname()[1]}/0")
         with pytest.raises(OperationalError):
             connection.ensure_connection(max_retries=1, interval_start=0)
+
+
+def test_the_questions_of_a_channel_share_a_client_until_its_connections_end() -> None:
+    """kombu made a client for each message that was sent, and for each that was taken."""
+    with app.connection() as connection:
+        channel: Any = connection.channel()
+        with channel.conn_or_acquire() as first, channel.conn_or_acquire() as second:
+            assert first is second
+            assert first is not channel.client
+        channel._disconnect_pools()
+        with channel.conn_or_acquire() as third:
+            assert third is not first
+            assert third.ping()
