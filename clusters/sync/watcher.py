@@ -7,7 +7,6 @@ Nothing depends on seeing every event: lists are repeated from time to time, and
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections import defaultdict
@@ -34,6 +33,7 @@ from clusters.client import (
     Listing,
     WatchEvent,
 )
+from clusters.inbox import Inbox
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
@@ -287,7 +287,7 @@ class Watcher:
 
     def _run_in_mode(self, stopped: threading.Event) -> None:
         """Watches until the mode changes."""
-        inbox: queue.Queue[_Item] = queue.Queue(maxsize=10 * _BATCH)
+        inbox: Inbox[_Item] = Inbox(10 * _BATCH)
         reflectors = _Reflectors(self._client, self._relist_seconds, inbox)
         ended = threading.Event()
         optional = _OPTIONAL.intersection(self.kinds)
@@ -398,25 +398,18 @@ def _in_order() -> Iterable[Kind]:
     return (kind for kinds in KUEUE_KINDS.values() for kind in kinds)
 
 
-def _gather(inbox: queue.Queue[_Item], pace: Pace) -> list[_Item]:
+def _gather(inbox: Inbox[_Item], pace: Pace) -> list[_Item]:
     """The next items: waits for the first, then collects others for a while, so that bursts become one batch."""
-    try:
-        items = [inbox.get(timeout=_TICK_SECONDS)]
-    except queue.Empty:
+    if not inbox.wait(1, _TICK_SECONDS):
         return []
-    end = pace.next(time.monotonic())
-    while len(items) < _BATCH:
-        try:
-            items.append(inbox.get(timeout=max(0.0, end - time.monotonic())))
-        except queue.Empty:
-            break
-    return items
+    inbox.wait(_BATCH, pace.next(time.monotonic()) - time.monotonic())
+    return inbox.take(_BATCH)
 
 
 class _Reflectors:
     """A thread for each followed kind. Threads start and stop as the cluster begins or ceases to serve kinds."""
 
-    def __init__(self, client: ClusterClient, relist_seconds: float, inbox: queue.Queue[_Item]) -> None:
+    def __init__(self, client: ClusterClient, relist_seconds: float, inbox: Inbox[_Item]) -> None:
         self._client = client
         self._relist_seconds = relist_seconds
         self._inbox = inbox
@@ -449,6 +442,6 @@ class _Reflectors:
             reflector.stop()
 
 
-def _feed(reflector: Reflector, inbox: queue.Queue[_Item]) -> None:
+def _feed(reflector: Reflector, inbox: Inbox[_Item]) -> None:
     for item in reflector:
         inbox.put((reflector.kind, item))

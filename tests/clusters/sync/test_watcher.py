@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat, watcher_health
 from clusters.client import NODES, PODS, WatchEvent
+from clusters.inbox import Inbox
 from clusters.sync.nodes import NodeSync
 from clusters.sync.watcher import Watcher, _Reflectors
 from gpus.models import Device, Node
@@ -111,7 +111,7 @@ def test_it_goes_on_when_the_database_went_away_as_served_kinds_were_noted(
 
 
 def test_a_heartbeat_of_a_node_asks_the_database_nothing(system: System) -> None:
-    reflectors = _Reflectors(system.client, 60.0, queue.Queue())
+    reflectors = _Reflectors(system.client, 60.0, Inbox(1))
     node = system.client.list(NODES).items[0]
     node["metadata"]["annotations"]["hami.io/node-handshake"] = "Requesting_2026.01.01 00:00:00"
 
