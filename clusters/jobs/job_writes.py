@@ -43,6 +43,11 @@ def change_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: 
     return there if change is None else patch(client, kind, there, change)
 
 
+def is_written(there: JsonObject, wanted: JsonObject) -> bool:
+    """Whether the job in the cluster has the spec and the annotations of the pass's."""
+    return _written(there) == _written(wanted)
+
+
 def patch(
     client: ClusterClient, kind: JobKind, there: JsonObject, change: JsonObject, *, subresource: str = ""
 ) -> JsonObject:

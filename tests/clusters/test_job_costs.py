@@ -6,6 +6,7 @@ batch.
 
 from __future__ import annotations
 
+import cProfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -101,3 +102,17 @@ def test_the_steps_of_a_batch_ask_no_more_statements_than_they_did(system: Syste
     costs(system, "warm", FEW)
     statements = {step: cost.statements for step, cost in costs(system, "few", FEW).items()}
     assert {step: count for step, count in statements.items() if count > STATEMENTS[step]} == {}
+
+
+def test_a_job_that_starts_as_the_watcher_saw_it_gets_one_pass(system: System) -> None:
+    """What its pass wrote is what the cluster has then: another pass would change nothing."""
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    for number in range(FEW):
+        system.client.create(JOBS, queued(job(f"few-{number}", suspend=True, requests={"cpu": "100m"})))
+    system.watcher.resync()
+    system.engine.run()
+    with cProfile.Profile() as profile:
+        system.push()
+    passes = [entry.callcount for entry in profile.getstats() if getattr(entry.code, "co_name", "") == "look_at"]
+    assert sum(passes) == FEW
+    assert [each["spec"]["suspend"] for each in system.client.list(JOBS).items] == [False] * FEW

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,7 +20,7 @@ from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
-from clusters.jobs.job_writes import change_job, ready_for_change, write_job
+from clusters.jobs.job_writes import change_job, is_written, ready_for_change, write_job
 from clusters.jobs.live_job import Changes, look_at, shown_workload, stopped_job
 from clusters.jobs.objects import CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
@@ -43,6 +44,14 @@ _MAX_PASSES: Final = 8
 
 class NotYet(Exception):
     """The cluster must act first: the workload is pushed in a later sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A job after the write that started it; `as_wanted`: what the cluster stored is what the pass wrote."""
+
+    job: JsonObject
+    as_wanted: bool
 
 
 class SuspendableJobs:
@@ -101,8 +110,10 @@ class SuspendableJobs:
         elsewhere = runs_elsewhere(row, self._elsewhere)
         if elsewhere:
             source = handed_over_source(source)
-        there = None if elsewhere else self._start_seen(source, row)
-        there = self._objects.there(source) if there is None else there
+        started = None if elsewhere else self._start_seen(source, row)
+        if started is not None and started.as_wanted:
+            return
+        there = self._objects.there(source) if started is None else started.job
         if there is None and source.found_in_cluster:
             return  # its owner deleted it: the watcher handles its workload
         for _ in range(_MAX_PASSES):
@@ -119,8 +130,8 @@ class SuspendableJobs:
                 return
         raise NotYet
 
-    def _start_seen(self, source: JobSource, row: Workload) -> JsonObject | None:
-        """Start the job as the watcher saw it, by one write; return it as it is then.
+    def _start_seen(self, source: JobSource, row: Workload) -> _Started | None:
+        """Start the job as the watcher saw it, by one write.
 
         None if there is nothing to start or the cluster refuses the write: only the present job can explain the
         refusal.
@@ -132,11 +143,13 @@ class SuspendableJobs:
         if changes.job is None or kind.is_suspended(changes.job):
             return None
         try:
-            return change_job(self._objects.client, kind, seen, changes.job)
+            there = change_job(self._objects.client, kind, seen, changes.job)
         except ClusterUnreachable:
             raise
         except ClusterError:
             return None
+        # Another pass would find nothing to do where this one did nothing else and its write was taken as it is.
+        return _Started(there, changes == Changes(job=changes.job) and is_written(there, changes.job))
 
     def _check(self, changes: Changes, row: Workload) -> None:
         reason, message = changes.finished.get(row.name, ("", ""))
