@@ -60,7 +60,7 @@ class LivePods(LiveScenario):
         return self._now(step["op"])
 
     def _settle(self) -> str:
-        before = None
+        before = (self.store.writes, self._rows())
         for _ in range(MAX_ROUNDS):
             self.seconds += 100
             self._watch()
