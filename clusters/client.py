@@ -21,7 +21,6 @@ from typing import Any, Final, Self
 
 import orjson
 import urllib3
-from kubernetes import client as kubernetes_client
 
 JsonObject = dict[str, Any]
 
@@ -218,11 +217,14 @@ class ClusterClient:
         page_size: int = PAGE_SIZE,
         read_only: bool = False,
     ) -> None:
+        # The package takes a quarter of a second to import, and most processes never speak to a cluster.
+        from kubernetes.client import ApiClient
+
         self._page_size = page_size
         self._read_only = read_only
         # urllib3 reopens closed connections; responses are checked here.
         configuration.retries = urllib3.Retry(total=1, status=0, redirect=0, respect_retry_after_header=False)
-        self._api = kubernetes_client.ApiClient(configuration)
+        self._api = ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER
         self._pace = pace or TokenBucket(REQUESTS_PER_SECOND, BURST)
         self.server = str(configuration.host)
@@ -516,6 +518,8 @@ class ClusterClient:
         content_type: str = "application/json",
         timeout: Any = _REQUEST_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
+        from kubernetes.client import ApiException
+
         if self._read_only and method != "GET":
             raise ClusterError(HTTPStatus.FORBIDDEN, "ReadOnly", f"{method} {path}: this client only reads")
         parameters = [(key, value) for key, value in query.items() if value]
@@ -525,7 +529,7 @@ class ClusterClient:
         )
         try:
             answer = self._api.call_api(*request, _request_timeout=timeout).response
-        except (urllib3.exceptions.HTTPError, kubernetes_client.ApiException, OSError) as error:
+        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise ClusterUnreachable(f"{self.server}: {_cause(error)}") from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise _error(answer.status, answer.data, _retry_after(answer.headers.get("Retry-After")))

@@ -1,13 +1,13 @@
-"""The address and the credentials of a Kubernetes API server: from a kubeconfig, or the account of our own pod."""
+"""The address and the credentials of a Kubernetes API server: from a kubeconfig, or the account of our own pod.
+
+The functions import Kubernetes' package when they are called: it takes a quarter of a second, and most processes never
+speak to a cluster.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-from kubernetes import client as kubernetes_client
-from kubernetes import config as kubernetes_config
-from kubernetes.config import kube_config
 
 from clusters.client import PAGE_SIZE, ClusterClient, ClusterError, ClusterUnreachable, TokenBucket
 
@@ -21,7 +21,9 @@ def connect(
     the pod's own, else the present context's. An http URL gets no credentials: they would be readable on the way.
     Raises ClusterUnreachable if there is no configuration at all.
     """
-    configuration = kubernetes_client.Configuration()
+    from kubernetes.client import Configuration
+
+    configuration = Configuration()
     if not server.startswith("http://"):
         _load_credentials(configuration, server)
     if server:
@@ -45,6 +47,8 @@ def _point(configuration: Any, server: str) -> None:
 
 
 def _load_credentials(configuration: Any, server: str) -> None:
+    from kubernetes import config as kubernetes_config
+
     context = _context_for(server) if server else None
     try:
         if context is None:
@@ -61,6 +65,9 @@ def _load_credentials(configuration: Any, server: str) -> None:
 
 def _context_for(server: str) -> str | None:
     """The kubeconfig's context whose cluster is at that URL, the present one first; None without one."""
+    from kubernetes import config as kubernetes_config
+    from kubernetes.config import kube_config
+
     try:
         merged = kube_config.KubeConfigMerger(kube_config.KUBE_CONFIG_DEFAULT_LOCATION).config  # type: ignore[no-untyped-call]  # ditto
     except kubernetes_config.ConfigException:
@@ -80,7 +87,10 @@ def _context_for(server: str) -> str | None:
 
 def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = None) -> ClusterClient:
     """A client by the present context of a kubeconfig. Raises ClusterError with the reason BadKubeConfig."""
-    configuration = kubernetes_client.Configuration()
+    from kubernetes import config as kubernetes_config
+    from kubernetes.client import Configuration
+
+    configuration = Configuration()
     try:
         kubernetes_config.load_kube_config_from_dict(dict(content), client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
     except kubernetes_config.ConfigException as error:

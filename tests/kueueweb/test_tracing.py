@@ -1,4 +1,6 @@
-"""Traces where nobody receives them; with a receiver: tests/e2e/test_traces.py."""
+"""Traces without a receiver, and other packages that a process imports when it needs them; with a receiver:
+tests/e2e/test_traces.py.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = """
 import sys, kueueweb.asgi, scheduler.tasks, clusters.tasks, clusters.sync.watcher
-parts = ("opentelemetry.exporter", "opentelemetry.sdk.trace", "opentelemetry.proto", "google.protobuf")
+parts = ("opentelemetry.exporter", "opentelemetry.sdk.trace", "opentelemetry.proto", "google.protobuf", "kubernetes")
 print(sorted(name for name in sys.modules if name.startswith(parts)))
 """
 
 
-def test_without_a_receiver_no_process_imports_what_traces_need() -> None:
+def test_no_process_imports_the_packages_of_traces_and_clusters_before_it_needs_them() -> None:
     environment = {
         "PATH": os.environ["PATH"], "DEMO": "true", "SECRET_KEY": "x", "DATABASE_URL": "postgresql:///never-asked",
         "DJANGO_SETTINGS_MODULE": "kueueweb.settings",
