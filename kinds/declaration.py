@@ -60,6 +60,7 @@ class Field:
     frozen: bool | Callable[[Any, Any], bool] = False
     """Whether the field is immutable, or a function that returns whether a change (old, new) is refused."""
     help: str = ""
+    """The meaning of the field, for authors of manifests, users of forms and readers of the REST document."""
 
     @property
     def json_path(self) -> str:
@@ -254,6 +255,13 @@ class Kind(ManifestKind):
     def columns(self) -> list[str]:
         """The columns that an apply writes; `resource_groups` are rows of their own."""
         return [found.name for found in self.stored if found.name != "resource_groups"]
+
+    def describe_columns(self) -> None:
+        """Give the row's columns the help of the fields, so that manifests, REST, forms and models have one text."""
+        columns = {column.name: column for column in self.model._meta.concrete_fields}
+        for found in self.fields:
+            if found.name in columns:
+                columns[found.name].help_text = found.help
 
     def read(self, top: FieldReader, version: str) -> KindSpec:
         """Read a manifest of a version such as `v1beta2`."""

@@ -37,19 +37,32 @@ CHANNELS = tuple(channel.value for channel in Channel)
 class NotificationRule(models.Model):
     """An event in a cluster of which a user wants to be notified."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    event = models.CharField(max_length=32, choices=[(event.value, event.value) for event in Event])
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", help_text="The user to notify."
+    )
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster whose events count."
+    )
+    event = models.CharField(
+        max_length=32,
+        choices=[(event.value, event.value) for event in Event],
+        help_text="The event, such as WorkloadPreempted.",
+    )
     minutes = models.PositiveIntegerField(null=True, blank=True, help_text="How long it lasts before it is told.")
     cluster_queue = models.CharField(max_length=253, blank=True, help_text="Empty: every queue that the user sees.")
     channels = ArrayField(
         models.CharField(max_length=8, choices=[(channel, channel) for channel in CHANNELS]),
         default=list,
         blank=True,
+        help_text="[webhook, mail]: the ways of notification besides the page.",
     )
-    webhook_url = models.CharField(max_length=2048, blank=True)
-    enabled = models.BooleanField(default=True)
-    created_at = models.DateTimeField()
+    webhook_url = models.CharField(
+        max_length=2048, blank=True, help_text="The address that a webhook notification is sent to."
+    )
+    enabled = models.BooleanField(
+        default=True, help_text="Whether the rule notifies; a rule that is off keeps its settings."
+    )
+    created_at = models.DateTimeField(help_text="When the rule was made; earlier events are not reported.")
 
     class Meta:
         ordering = ["id"]
@@ -63,16 +76,28 @@ class Notification(models.Model):
     """A notification of a user. `key` identifies its event: while that lasts (`ended_at` is empty) a rule reports it
     once."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    rule = models.ForeignKey(NotificationRule, on_delete=models.SET_NULL, null=True, related_name="notifications")
-    event = models.CharField(max_length=32)
-    key = models.CharField(max_length=700)
-    title = models.CharField(max_length=700)
-    message = models.TextField(blank=True)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", help_text="The user to notify."
+    )
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster of the event."
+    )
+    rule = models.ForeignKey(
+        NotificationRule,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="notifications",
+        help_text="The rule that reported the event; empty after the rule was deleted.",
+    )
+    event = models.CharField(max_length=32, help_text="The event, such as WorkloadPreempted.")
+    key = models.CharField(max_length=700, help_text="The identity of the event within its rule.")
+    title = models.CharField(max_length=700, help_text="The event in one line.")
+    message = models.TextField(blank=True, help_text="The event in full.")
     path = models.CharField(max_length=1024, help_text="Of the page that shows it.")
-    at = models.DateTimeField()
-    read_at = models.DateTimeField(null=True, blank=True)
+    at = models.DateTimeField(help_text="When the event happened.")
+    read_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the user read the notification; empty until then."
+    )
     ended_at = models.DateTimeField(null=True, blank=True, help_text="When a state that was told ended.")
 
     class Meta:
@@ -105,13 +130,17 @@ class Delivery(models.Model):
     user receives no notification twice.
     """
 
-    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
-    channel = models.CharField(max_length=8)
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="deliveries", help_text="The notification to deliver."
+    )
+    channel = models.CharField(max_length=8, help_text="webhook or mail.")
     target = models.CharField(max_length=2048, help_text="The URL or the address, as it was when it was told.")
-    state = models.CharField(max_length=8, default=DeliveryState.PENDING.value)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    next_at = models.DateTimeField()
-    error = models.TextField(blank=True)
+    state = models.CharField(
+        max_length=8, default=DeliveryState.PENDING.value, help_text="Pending, Sending, Sent or Failed."
+    )
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="The number of attempts so far.")
+    next_at = models.DateTimeField(help_text="When the next attempt is due.")
+    error = models.TextField(blank=True, help_text="The error of the last attempt.")
 
     class Meta:
         ordering = ["id"]
@@ -125,8 +154,13 @@ class Delivery(models.Model):
 class Scan(models.Model):
     """Until when the events of a cluster were looked through."""
 
-    cluster = models.OneToOneField("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    until = models.DateTimeField()
+    cluster = models.OneToOneField(
+        "accounts.Cluster",
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The cluster whose events are scanned.",
+    )
+    until = models.DateTimeField(help_text="The time up to which events have been scanned.")
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.until}"

@@ -6,8 +6,11 @@ class QueuesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which jobs prevent a cluster from being deleted."""
+        """Register which jobs prevent a cluster from being deleted, and describe the columns of the kinds."""
         from accounts.services.cluster_settings import HANDOVER_CHECKS
+        from queues.kinds import KINDS
         from queues.services.workload_objects import jobs_unknown_to_kueue
 
         HANDOVER_CHECKS.append(jobs_unknown_to_kueue)
+        for kind in KINDS.values():
+            kind.describe_columns()

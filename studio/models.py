@@ -43,12 +43,21 @@ class Question(models.Model):
     The answer has all names: readers with different rights, also the asker at another time, read the same row.
     """
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=16)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.CASCADE, related_name="+", help_text="The cluster that the question is about."
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", help_text="The user that asked."
+    )
+    kind = models.CharField(max_length=16, help_text="remedies, what-if or preview.")
     namespace = models.CharField(max_length=63, blank=True, help_text="Of its workload; empty: of the whole cluster.")
     inputs = models.JSONField(help_text="By kind, see QuestionKind.")
-    state = models.CharField(max_length=16, default=QuestionState.PENDING.value, db_default=QuestionState.PENDING.value)
+    state = models.CharField(
+        max_length=16,
+        default=QuestionState.PENDING.value,
+        db_default=QuestionState.PENDING.value,
+        help_text="Pending, Running, Answered or Failed.",
+    )
     reason = models.CharField(max_length=64, blank=True, help_text="Of a failure; stable.")
     message = models.TextField(blank=True, help_text="Of a failure.")
     name = models.CharField(max_length=100, blank=True, db_default="", help_text="Of a saved plan; empty: not saved.")
@@ -57,10 +66,12 @@ class Question(models.Model):
         null=True, help_text="Of the cluster's configuration on which it was tried."
     )
     tried_at = models.DateTimeField(null=True, help_text="The time of the rows on which it was tried.")
-    created_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(db_default=Now(), help_text="When the question was asked.")
     started_at = models.DateTimeField(null=True, help_text="When a studio took it up, the last time.")
-    ended_at = models.DateTimeField(null=True)
-    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
+    ended_at = models.DateTimeField(null=True, help_text="When the answer was complete, or failed.")
+    attempts = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How often a studio took the question up."
+    )
     studio = models.UUIDField(null=True, help_text="The process that tries it.")
     leased_until = models.DateTimeField(null=True, help_text="From then on, another studio may take it up.")
 
@@ -79,10 +90,12 @@ class Question(models.Model):
 class EstimateRound(models.Model):
     """The renewals of a cluster's estimates: the studio that has the turn, and when it last ended one."""
 
-    cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="+")
-    studio = models.UUIDField(null=True)
+    cluster = models.OneToOneField(
+        Cluster, on_delete=models.CASCADE, related_name="+", help_text="The cluster whose starts are estimated."
+    )
+    studio = models.UUIDField(null=True, help_text="The process that renews the estimates; empty: none.")
     leased_until = models.DateTimeField(null=True, help_text="From then on, another studio may renew them.")
-    renewed_at = models.DateTimeField(null=True)
+    renewed_at = models.DateTimeField(null=True, help_text="When the estimates were last renewed.")
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.renewed_at}"
@@ -92,18 +105,24 @@ class KeptEstimate(models.Model):
     """An estimate at an age of waiting, kept to be judged when its workload starts. Names are copied in: it outlives
     the workload. Seconds count from `made_at`."""
 
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
-    workload_uid = models.UUIDField()
-    namespace = models.CharField(max_length=63)
-    workload_name = models.CharField(max_length=253)
-    cluster_queue = models.CharField(max_length=253)
+    cluster = models.ForeignKey(
+        Cluster,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="The cluster to which it belongs.",
+    )
+    workload_uid = models.UUIDField(help_text="The identifier of the workload.")
+    namespace = models.CharField(max_length=63, help_text="The namespace of the workload.")
+    workload_name = models.CharField(max_length=253, help_text="The name of the workload.")
+    cluster_queue = models.CharField(max_length=253, help_text="The ClusterQueue in which the workload waited.")
     tree = models.CharField(max_length=270, help_text="The root of its cohort tree; estimates of a tree are compared.")
-    queued_at = models.DateTimeField()
+    queued_at = models.DateTimeField(help_text="When the workload began to wait.")
     stage_seconds = models.PositiveIntegerField(help_text="The age of waiting: 0, 300, 900 or 3600.")
-    made_at = models.DateTimeField()
-    p10_seconds = models.FloatField(null=True)
-    p50_seconds = models.FloatField(null=True)
-    p90_seconds = models.FloatField(null=True)
+    made_at = models.DateTimeField(help_text="When the estimate was made.")
+    p10_seconds = models.FloatField(null=True, help_text="One of ten such workloads starts earlier.")
+    p50_seconds = models.FloatField(null=True, help_text="Half of such workloads start earlier.")
+    p90_seconds = models.FloatField(null=True, help_text="One of ten such workloads starts later.")
     unknown = models.CharField(max_length=32, blank=True, help_text="Why there are no quantiles.")
     features = ArrayField(models.FloatField(), default=list, help_text="From which later estimates are corrected.")
     started_at = models.DateTimeField(null=True, help_text="When its workload got quota; null: not yet.")

@@ -41,20 +41,26 @@ class AuditRecord(models.Model):
     otherwise the process.
     """
 
-    id = models.BigAutoField(primary_key=True)
-    at = models.DateTimeField()
+    id = models.BigAutoField(primary_key=True, help_text="The number of the record; later records have higher numbers.")
+    at = models.DateTimeField(help_text="When the change was made.")
     username = models.CharField(max_length=150, help_text="Empty: nobody is logged in, or a process acts by itself.")
     credential = models.CharField(max_length=150, help_text="session, password, oidc, or token and its name.")
     process = models.CharField(max_length=128, help_text="The process, and the account of the database.")
-    address = models.CharField(max_length=64)
-    user_agent = models.CharField(max_length=256)
-    request_id = models.CharField(max_length=64)
+    address = models.CharField(max_length=64, help_text="The client's address, as the trusted proxies report it.")
+    user_agent = models.CharField(max_length=256, help_text="The User-Agent header of the request.")
+    request_id = models.CharField(max_length=64, help_text="The identifier of the request, as in the process's log.")
     request = models.TextField(help_text="Method and path.")
-    verb = models.CharField(max_length=16, choices=[(verb.value, verb.value) for verb in AuditVerb])
-    kind = models.CharField(max_length=63)
-    cluster_name = models.CharField(max_length=63)
-    namespace = models.CharField(max_length=63)
-    name = models.CharField(max_length=512)
+    verb = models.CharField(
+        max_length=16,
+        choices=[(verb.value, verb.value) for verb in AuditVerb],
+        help_text="The action.",
+    )
+    kind = models.CharField(max_length=63, help_text="The kind of the object.")
+    cluster_name = models.CharField(
+        max_length=63, help_text="The cluster of the object; empty for an object of no cluster."
+    )
+    namespace = models.CharField(max_length=63, help_text="The namespace of the object; empty if it has none.")
+    name = models.CharField(max_length=512, help_text="The name of the object; empty for a record about many objects.")
     before = models.JSONField(null=True, help_text="What changed, as it was; null for what was created.")
     after = models.JSONField(null=True, help_text="What changed, as it is; null for what was deleted.")
     reason = models.TextField(help_text="Why, as the user says.")

@@ -8,10 +8,18 @@ from django.db import models
 class NamedObject(models.Model):
     """An object with a name and Kubernetes' metadata."""
 
-    name = models.CharField(max_length=253)
-    uid = models.UUIDField(default=uuid.uuid4, editable=False)
-    labels = models.JSONField(default=dict, blank=True)
-    annotations = models.JSONField(default=dict, blank=True)
+    name = models.CharField(max_length=253, help_text="The name, unique among the objects of the kind.")
+    uid = models.UUIDField(
+        default=uuid.uuid4,
+        editable=False,
+        help_text="The identifier that no other object ever gets, also after a deletion.",
+    )
+    labels = models.JSONField(
+        default=dict, blank=True, help_text="{key: value}: Kubernetes' labels, by which selectors choose objects."
+    )
+    annotations = models.JSONField(
+        default=dict, blank=True, help_text="{key: value}: Kubernetes' annotations, which no selector reads."
+    )
     api_version = models.CharField(
         max_length=64,
         blank=True,
@@ -23,8 +31,8 @@ class NamedObject(models.Model):
     generation = models.BigIntegerField(
         default=1, help_text="Goes up with each change that the scheduler did not make."
     )
-    created_at = models.DateTimeField()
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(help_text="When the object was created.")
+    updated_at = models.DateTimeField(auto_now=True, help_text="When the row was last written, also by the scheduler.")
     deletion_requested_at = models.DateTimeField(
         null=True,
         blank=True,
@@ -45,7 +53,9 @@ class ClusterObject(NamedObject):
     condition of the referring object then reports it.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.PROTECT, related_name="+", help_text="The cluster to which it belongs."
+    )
 
     class Meta:
         abstract = True
@@ -65,7 +75,7 @@ class EditedObject(models.Model):
 class NamespacedObject(ClusterObject):
     """An object identified by its namespace and its name."""
 
-    namespace = models.CharField(max_length=63)
+    namespace = models.CharField(max_length=63, help_text="The namespace, to whose members the object belongs.")
 
     class Meta:
         abstract = True

@@ -35,9 +35,13 @@ MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
 class Cluster(models.Model):
     """A Kubernetes cluster; every quota, queue, workload and node belongs to exactly one."""
 
-    name = models.SlugField(max_length=63, unique=True)
+    name = models.SlugField(max_length=63, unique=True, help_text="The name, as in addresses, manifests and metrics.")
     mode = models.CharField(
-        max_length=16, choices=[(mode.value, mode.value) for mode in ClusterMode], default=ClusterMode.SCHEDULE
+        max_length=16,
+        choices=[(mode.value, mode.value) for mode in ClusterMode],
+        default=ClusterMode.SCHEDULE,
+        help_text="schedule: kueueweb decides. observe: another Kueue decides. shadow: the same, and decisions "
+        "are compared.",
     )
     serves_kueue_objects = models.BooleanField(
         default=False,
@@ -77,7 +81,9 @@ class Cluster(models.Model):
         blank=True,
         help_text="Kueue's Configuration as applied: fair sharing, resource transformations, pods-ready ...",
     )
-    configuration_applied_set = models.CharField(max_length=253, blank=True)
+    configuration_applied_set = models.CharField(
+        max_length=253, blank=True, help_text="The set that applied the configuration last; pruning that set resets it."
+    )
     configuration_generation = models.BigIntegerField(
         default=1,
         help_text="Goes up with each edit of a quota, queue, node or device; "
@@ -112,7 +118,14 @@ class Cluster(models.Model):
         editable=False,
         help_text="When a Kueue that decides in the cluster last said so.",
     )
-    kueue_holder = models.CharField(max_length=253, blank=True, default="", db_default="", editable=False)
+    kueue_holder = models.CharField(
+        max_length=253,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The process of that Kueue, as its lease names it.",
+    )
     kueue_is_alive = models.BooleanField(
         default=False, db_default=False, editable=False, help_text="Whether its lease was seen to change lately."
     )
@@ -124,7 +137,7 @@ class Cluster(models.Model):
         editable=False,
         help_text="Another installation of kueueweb that pushes to the cluster, by its lease there; empty: none does.",
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the cluster was added.")
 
     class Meta:
         ordering = ["name"]

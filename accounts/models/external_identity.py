@@ -10,8 +10,13 @@ class ExternalIdentity(models.Model):
 
     issuer = models.CharField(max_length=512, help_text="The provider's URL, as in its ID tokens.")
     subject = models.CharField(max_length=255, help_text="The claim `sub` of its ID tokens.")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="external_identities")
-    created_at = models.DateTimeField(auto_now_add=True)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="external_identities",
+        help_text="The user that logs in by this account.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the account first logged in.")
 
     class Meta:
         ordering = ["user_id", "issuer", "subject"]

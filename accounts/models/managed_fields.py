@@ -10,19 +10,23 @@ class ManagedFields(models.Model):
     row is deleted with it, or by housekeeping if the object was deleted in another way.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=63)
-    namespace = models.CharField(max_length=63, blank=True)
-    name = models.CharField(max_length=253)
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster of the object."
+    )
+    kind = models.CharField(max_length=63, help_text="The kind of the object.")
+    namespace = models.CharField(
+        max_length=63, blank=True, help_text="The namespace of the object; empty if it has none."
+    )
+    name = models.CharField(max_length=253, help_text="The name of the object.")
     uid = models.UUIDField(help_text="Of the object.")
-    manager = models.CharField(max_length=128)
+    manager = models.CharField(max_length=128, help_text="The name by which the client applies, such as kubectl.")
     api_version = models.CharField(max_length=64, help_text="The version that the fields are written in.")
     applied = models.JSONField(default=dict, blank=True, help_text="The applied fields with their values.")
     seen = models.JSONField(
         default=dict, blank=True, help_text="Those of them that the object showed then: defaults may not be shown."
     )
     last_applied = models.TextField(blank=True, help_text="kubectl's copy of the manifest.")
-    applied_at = models.DateTimeField()
+    applied_at = models.DateTimeField(help_text="When the manager applied last.")
 
     class Meta:
         verbose_name_plural = "managed fields"

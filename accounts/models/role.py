@@ -38,15 +38,13 @@ class RoleBinding(EditedObject, NamedObject):
         related_name="+",
         help_text="Empty: in every cluster.",
     )
-    name = models.CharField(max_length=253, default=_name)
-    username = models.CharField(max_length=150, blank=True, help_text="Either a user, or a group.")
+    name = models.CharField(max_length=253, default=_name, help_text="The name of the binding.")
+    username = models.CharField(max_length=150, blank=True)
     group = models.CharField(max_length=150, blank=True)
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
-    namespace = models.CharField(max_length=63, blank=True, help_text="Empty: all namespaces.")
-    cohort = models.CharField(
-        max_length=253, blank=True, help_text="Of a queue admin: what is below this cohort may be changed."
-    )
-    created_at = models.DateTimeField(auto_now_add=True)
+    namespace = models.CharField(max_length=63, blank=True)
+    cohort = models.CharField(max_length=253, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When the role was granted.")
 
     class Meta:
         ordering = ["name"]

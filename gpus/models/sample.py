@@ -8,12 +8,16 @@ from foundation.time_series import Resolution
 class Sample(models.Model):
     """One moment, or the mean and the peak of a longer period. A value that was not reported is NULL, never 0."""
 
-    resolution = models.PositiveSmallIntegerField(choices=Resolution.choices, default=Resolution.RAW)
+    resolution = models.PositiveSmallIntegerField(
+        choices=Resolution.choices,
+        default=Resolution.RAW,
+        help_text="The length of the period: a single sample, or a mean over minutes or hours.",
+    )
     at = models.DateTimeField(help_text="The start of the while that it stands for.")
-    memory_used_mib = models.FloatField(null=True)
-    memory_used_mib_peak = models.FloatField(null=True)
+    memory_used_mib = models.FloatField(null=True, help_text="The used device memory in MiB.")
+    memory_used_mib_peak = models.FloatField(null=True, help_text="The highest use of device memory in the period.")
     utilization_percent = models.FloatField(null=True, help_text="May exceed 100 on some vendor's versions.")
-    utilization_percent_peak = models.FloatField(null=True)
+    utilization_percent_peak = models.FloatField(null=True, help_text="The highest utilization in the period.")
 
     class Meta:
         abstract = True
@@ -22,9 +26,15 @@ class Sample(models.Model):
 class DeviceSample(Sample):
     """A device as its node's monitor sees it."""
 
-    device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="samples", db_index=False)
-    temperature_celsius = models.FloatField(null=True)
-    power_watts = models.FloatField(null=True)
+    device = models.ForeignKey(
+        "gpus.Device",
+        on_delete=models.CASCADE,
+        related_name="samples",
+        db_index=False,
+        help_text="The measured device.",
+    )
+    temperature_celsius = models.FloatField(null=True, help_text="The temperature of the device.")
+    power_watts = models.FloatField(null=True, help_text="The power that the device draws.")
 
     class Meta:
         ordering = ["device", "at"]
@@ -39,11 +49,15 @@ class ContainerSample(Sample):
     """A container on one device. Telemetry, not an inventory: containers that are not measured are absent."""
 
     device = models.ForeignKey(
-        "gpus.Device", on_delete=models.CASCADE, related_name="container_samples", db_index=False
+        "gpus.Device",
+        on_delete=models.CASCADE,
+        related_name="container_samples",
+        db_index=False,
+        help_text="The device on which the container was measured.",
     )
-    namespace = models.CharField(max_length=63)
-    pod_name = models.CharField(max_length=253)
-    container = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63, help_text="The namespace of the pod.")
+    pod_name = models.CharField(max_length=253, help_text="The pod of the container.")
+    container = models.CharField(max_length=253, help_text="The name of the container.")
     last_kernel_seconds = models.FloatField(null=True, help_text="Since its last kernel ran: how long it is idle.")
 
     class Meta:

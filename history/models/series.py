@@ -41,13 +41,23 @@ class Count(StrEnum):
 class Subject(models.Model):
     """The subject of a series. A LocalQueue is named namespace/name, a user namespace/user."""
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    scope = models.CharField(max_length=16, choices=[(scope.value, scope.value) for scope in Scope])
-    name = models.CharField(max_length=320, blank=True)
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster to which it belongs."
+    )
+    scope = models.CharField(
+        max_length=16,
+        choices=[(scope.value, scope.value) for scope in Scope],
+        help_text="The kind of the subject: cluster, cohort, cluster_queue, namespace, local_queue or user.",
+    )
+    name = models.CharField(max_length=320, blank=True, help_text="The name of the subject; empty for the cluster.")
     kind = models.CharField(max_length=16, blank=True, help_text="What is counted; empty for all else.")
-    flavor = models.CharField(max_length=253, blank=True)
-    resource = models.CharField(max_length=317, blank=True)
-    detail = models.CharField(max_length=96, blank=True)
+    flavor = models.CharField(max_length=253, blank=True, help_text="The flavor of a quota series; otherwise empty.")
+    resource = models.CharField(
+        max_length=317, blank=True, help_text="The resource of a quota series; otherwise empty."
+    )
+    detail = models.CharField(
+        max_length=96, blank=True, help_text="The reason or the bucket that is counted; otherwise empty."
+    )
 
     class Meta:
         ordering = ["id"]
@@ -65,10 +75,16 @@ class Subject(models.Model):
 class Sample(models.Model):
     """Sums over the samples of a step."""
 
-    subject = models.ForeignKey(Subject, on_delete=models.CASCADE, related_name="+", db_index=False)
-    resolution = models.PositiveSmallIntegerField(choices=Resolution.choices, default=Resolution.RAW)
+    subject = models.ForeignKey(
+        Subject, on_delete=models.CASCADE, related_name="+", db_index=False, help_text="The subject of the series."
+    )
+    resolution = models.PositiveSmallIntegerField(
+        choices=Resolution.choices, default=Resolution.RAW, help_text="The length of the step."
+    )
     at = models.DateTimeField(help_text="The start of the step.")
-    samples = models.PositiveIntegerField(default=1)
+    samples = models.PositiveIntegerField(
+        default=1, help_text="How many samples the sums add up; each value divided by it is a mean."
+    )
 
     class Meta:
         abstract = True
@@ -81,10 +97,10 @@ class WorkloadSample(Sample):
     """How many workloads waited and held quota. There is one in each step in which its subject was looked at."""
 
     pending = models.BigIntegerField(help_text="Waiting, and not held back by their users.")
-    pending_peak = models.BigIntegerField()
+    pending_peak = models.BigIntegerField(help_text="The most that waited at once.")
     held = models.BigIntegerField(help_text="Waiting, and held back by their users.")
     reserving = models.BigIntegerField(help_text="Holding quota.")
-    admitted = models.BigIntegerField()
+    admitted = models.BigIntegerField(help_text="Admitted: with quota and all admission checks ready.")
     share = models.FloatField(null=True, help_text="Kueue's dominant resource share; null where it is infinite.")
 
     class Meta:
@@ -96,11 +112,11 @@ class WorkloadSample(Sample):
 class QuotaSample(Sample):
     """Quota and usage of a resource in a flavor, in base units."""
 
-    nominal = models.BigIntegerField(null=True)
+    nominal = models.BigIntegerField(null=True, help_text="The nominal quota; null where none is declared.")
     ceiling = models.BigIntegerField(null=True, help_text="Nominal and borrowing limit; null where there is no limit.")
-    used = models.BigIntegerField()
-    used_peak = models.BigIntegerField()
-    borrowed = models.BigIntegerField(null=True)
+    used = models.BigIntegerField(help_text="The quota in use.")
+    used_peak = models.BigIntegerField(help_text="The highest use in the step.")
+    borrowed = models.BigIntegerField(null=True, help_text="The use above the nominal quota, taken from the cohort.")
     lent = models.BigIntegerField(
         null=True, help_text="What others in its cohort borrowed, shared out over what each queue had left to lend."
     )
@@ -114,7 +130,9 @@ class QuotaSample(Sample):
 class CountSample(Sample):
     """How often something happened in the step, or how many were counted in its samples. No row: none."""
 
-    total = models.BigIntegerField()
+    total = models.BigIntegerField(
+        help_text="The number of events in the step, or the sum of the counts of its samples."
+    )
 
     class Meta:
         ordering = ["subject", "at"]
@@ -129,20 +147,20 @@ class DeviceSample(Sample):
     devices, `devices_unmeasured`, never 0.
     """
 
-    devices_held = models.FloatField()
+    devices_held = models.FloatField(help_text="Devices held by workloads.")
     devices_idle = models.FloatField(help_text="Of those held: measured, and next to nothing ran.")
     devices_unmeasured = models.FloatField(help_text="Of those held.")
-    memory_held_mib = models.FloatField()
-    memory_used_mib = models.FloatField(null=True)
-    cores_held_percent = models.FloatField()
-    cores_used_percent = models.FloatField(null=True)
+    memory_held_mib = models.FloatField(help_text="The device memory held.")
+    memory_used_mib = models.FloatField(null=True, help_text="The device memory that the holders were measured to use.")
+    cores_held_percent = models.FloatField(help_text="The cores held, in percent of a device.")
+    cores_used_percent = models.FloatField(null=True, help_text="The cores that the holders were measured to use.")
     devices = models.FloatField(null=True, help_text="That there are; of the cluster only, as the next four.")
     devices_stranded = models.FloatField(
         null=True, help_text="What nobody can take: the free memory of devices without free cores, and the reverse."
     )
     devices_demanded = models.FloatField(null=True, help_text="Held, or asked for by a waiting workload.")
-    memory_mib = models.FloatField(null=True)
-    cores_percent = models.FloatField(null=True)
+    memory_mib = models.FloatField(null=True, help_text="The device memory of the cluster.")
+    cores_percent = models.FloatField(null=True, help_text="The cores of the cluster's devices.")
 
     class Meta:
         ordering = ["subject", "at"]

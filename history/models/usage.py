@@ -9,22 +9,28 @@ class UsageRecord(models.Model):
     A new size of an elastic job begins another period. Names are copied, so the record outlives its objects.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
-    workload_uid = models.UUIDField()
-    namespace = models.CharField(max_length=63)
-    workload_name = models.CharField(max_length=253)
-    local_queue = models.CharField(max_length=253, blank=True)
-    cluster_queue = models.CharField(max_length=253, blank=True)
-    submitted_by = models.CharField(max_length=150, blank=True)
-    priority = models.IntegerField()
-    priority_class = models.CharField(max_length=253, blank=True)
-    pods = models.PositiveIntegerField()
+    cluster = models.ForeignKey(
+        "accounts.Cluster",
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="The cluster that ran the workload.",
+    )
+    workload_uid = models.UUIDField(help_text="The identifier of the workload.")
+    namespace = models.CharField(max_length=63, help_text="The namespace of the workload.")
+    workload_name = models.CharField(max_length=253, help_text="The name of the workload.")
+    local_queue = models.CharField(max_length=253, blank=True, help_text="The LocalQueue by which the workload came.")
+    cluster_queue = models.CharField(max_length=253, blank=True, help_text="The ClusterQueue that gave the quota.")
+    submitted_by = models.CharField(max_length=150, blank=True, help_text="The user that submitted the workload.")
+    priority = models.IntegerField(help_text="The priority of the workload.")
+    priority_class = models.CharField(max_length=253, blank=True, help_text="The name of its priority class.")
+    pods = models.PositiveIntegerField(help_text="The number of admitted pods.")
     queued_at = models.DateTimeField(
         null=True, help_text="From when on it waited for this; null where it only goes on, resized."
     )
-    reserved_at = models.DateTimeField()
+    reserved_at = models.DateTimeField(help_text="When the workload got its quota.")
     started_at = models.DateTimeField(help_text="reserved_at, or when it was resized.")
-    ended_at = models.DateTimeField()
+    ended_at = models.DateTimeField(help_text="When the period ended.")
     outcome = models.CharField(max_length=16, help_text="Finished, Preempted, Evicted, Resized, Deleted.")
     reason = models.CharField(max_length=96, blank=True, help_text="Of the condition that says so.")
     held = models.JSONField(

@@ -6,11 +6,15 @@ from django.db import models
 class ClusterObject(models.Model):
     """An object of the cluster that describes pods of jobs (such as a training runtime), as the watcher last saw it."""
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=63)
-    namespace = models.CharField(max_length=63, blank=True)
-    name = models.CharField(max_length=253)
-    manifest = models.JSONField()
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster to which it belongs."
+    )
+    kind = models.CharField(max_length=63, help_text="The kind of the object, such as TrainingRuntime.")
+    namespace = models.CharField(
+        max_length=63, blank=True, help_text="The namespace of the object; empty if it has none."
+    )
+    name = models.CharField(max_length=253, help_text="The name of the object.")
+    manifest = models.JSONField(help_text="The object, as the cluster showed it last.")
 
     class Meta:
         constraints = [

@@ -14,33 +14,15 @@ class Cohort(EditedObject, ClusterObject):
 
     parent_name = models.CharField(max_length=253, blank=True)
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
-    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
-    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
-    node_quotas = models.JSONField(
-        default=list,
-        db_default=models.Value([], models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
-    )
-    user_limits = models.JSONField(
-        default=list,
-        db_default=models.Value([], models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.",
-    )
-    priority_weights = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: the weights of the multifactor priority that orders what waits; empty: Kueue's order.",
-    )
+    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True)
+    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True)
+    # Holds [{flavor, resource, share, headroom}], the quotas that follow the nodes.
+    node_quotas = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), blank=True)
+    # Holds [{users, workloads, resources}], the most a user may hold; the user * is any other.
+    user_limits = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), blank=True)
+    priority_weights = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
 
-    sharing_policy = models.CharField(
-        max_length=16,
-        blank=True,
-        db_default="",
-        help_text="Beyond Kueue: proportion, capacity or fair-share, by which queues below share its quota.",
-    )
+    sharing_policy = models.CharField(max_length=16, blank=True, db_default="")
 
     class Meta:
         ordering = ["name"]
@@ -63,37 +45,21 @@ class ClusterQueue(EditedObject, ClusterObject):
     reclaim_within_cohort = models.CharField(max_length=32, default="Never")
     borrow_within_cohort_policy = models.CharField(max_length=32, default="Never")
     borrow_within_cohort_max_priority_threshold = models.IntegerField(null=True, blank=True)
-    admission_checks = models.JSONField(default=list, blank=True, help_text="[{name, onFlavors: [...]}]")
+    # Holds [{name, onFlavors: [...]}]
+    admission_checks = models.JSONField(default=list, blank=True)
     stop_policy = models.CharField(max_length=16, default="None")
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
     admission_mode = models.CharField(max_length=64, blank=True)
     concurrent_admission_policy = models.JSONField(default=dict, blank=True)
-    preempt_for_devices = models.BooleanField(
-        default=False, help_text="Beyond Kueue: preempt when quota is free but every device is taken."
-    )
-    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
-    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
-    node_quotas = models.JSONField(
-        default=list,
-        db_default=models.Value([], models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: [{flavor, resource, share, headroom}], the quotas that follow the nodes.",
-    )
-    user_limits = models.JSONField(
-        default=list,
-        db_default=models.Value([], models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: [{users, workloads, resources}], the most a user may hold; the user * is any other.",
-    )
-    priority_weights = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, models.JSONField()),
-        blank=True,
-        help_text="Beyond Kueue: the weights of the multifactor priority that orders what waits; empty: Kueue's order.",
-    )
-    queue_priority = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Beyond Kueue: a factor of the multifactor priority."
-    )
+    preempt_for_devices = models.BooleanField(default=False)
+    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True)
+    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True)
+    # Holds [{flavor, resource, share, headroom}], the quotas that follow the nodes.
+    node_quotas = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), blank=True)
+    # Holds [{users, workloads, resources}], the most a user may hold; the user * is any other.
+    user_limits = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), blank=True)
+    priority_weights = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), blank=True)
+    queue_priority = models.PositiveIntegerField(default=0, db_default=0)
     conditions = models.JSONField(
         default=list,
         db_default=models.Value([], models.JSONField()),
@@ -101,9 +67,7 @@ class ClusterQueue(EditedObject, ClusterObject):
         editable=False,
         help_text="[{type, status, reason, message, lastTransitionTime}]: those of MultiKueue; Active is not kept.",
     )
-    never_reclaimed = models.BooleanField(
-        default=False, db_default=False, help_text="Beyond Kueue: no other ClusterQueue preempts its workloads."
-    )
+    never_reclaimed = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["name"]

@@ -13,14 +13,20 @@ class Job(NamespacedObject):
     """
 
     # Without an index of its own, as all of these: that of the names begins with it.
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+", db_index=False)
-    kind = models.CharField(max_length=63)
+    cluster = models.ForeignKey(
+        "accounts.Cluster",
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        help_text="The cluster to which it belongs.",
+    )
+    kind = models.CharField(max_length=63, help_text="The kind of the job, such as Job or RayCluster.")
     manifest = models.JSONField(help_text="The object as submitted: apiVersion, kind, metadata, spec.")
     managed = models.BooleanField(default=True, help_text="False: it names no queue, so we keep it and leave it alone.")
     found_in_cluster = models.BooleanField(
         default=False, help_text="Someone else made it in the cluster; we delete it there after its retention alone."
     )
-    suspended = models.BooleanField(default=False)
+    suspended = models.BooleanField(default=False, help_text="Whether the job is suspended in its cluster.")
     group = models.ForeignKey(
         "queues.Job",
         on_delete=models.CASCADE,

@@ -14,10 +14,16 @@ class MirroredChange(models.Model):
     them.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+", db_index=False)
+    cluster = models.ForeignKey(
+        "accounts.Cluster",
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="The cluster to which it belongs.",
+    )
     at = models.DateTimeField(help_text="When the watcher heard of it.")
-    namespace = models.CharField(max_length=63)
-    name = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63, help_text="The namespace of the workload.")
+    name = models.CharField(max_length=253, help_text="The name of the workload.")
     manifest: Any = models.JSONField(null=True, help_text="The object; null: it is gone.")
 
     class Meta:

@@ -8,7 +8,8 @@ from accounts.models.base import ClusterObject, EditedObject
 class MultiKueueConfig(EditedObject, ClusterObject):
     """Kueue's MultiKueueConfig, which AdmissionChecks name in their parameters: the workers, the preferred first."""
 
-    clusters = models.JSONField(default=list, help_text="[name of a MultiKueueCluster, ...]")
+    # Holds [name of a MultiKueueCluster, ...]
+    clusters = models.JSONField(default=list)
     quota_management = models.CharField(max_length=16, default="Manual")
 
     class Meta:
@@ -19,16 +20,11 @@ class MultiKueueConfig(EditedObject, ClusterObject):
 class MultiKueueCluster(EditedObject, ClusterObject):
     """Kueue's MultiKueueCluster: a worker, and how its API server is reached."""
 
-    kube_config = models.JSONField(default=dict, blank=True, help_text="{location, locationType: Secret or Path}")
-    cluster_profile = models.CharField(
-        max_length=256, blank=True, help_text="A cluster that is known here, in place of a kubeconfig."
-    )
-    conditions = models.JSONField(
-        default=list,
-        blank=True,
-        editable=False,
-        help_text="[{type, status, reason, message, lastTransitionTime}]: Active, whether it is connected.",
-    )
+    # Holds {location, locationType: Secret or Path}
+    kube_config = models.JSONField(default=dict, blank=True)
+    cluster_profile = models.CharField(max_length=256, blank=True)
+    # Holds [{type, status, reason, message, lastTransitionTime}]: Active, whether it is connected.
+    conditions = models.JSONField(default=list, blank=True, editable=False)
 
     class Meta:
         ordering = ["name"]

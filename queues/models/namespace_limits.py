@@ -8,7 +8,8 @@ from accounts.models.base import ClusterObject, EditedObject, NamespacedObject
 class ResourceQuota(EditedObject, NamespacedObject):
     """Kubernetes' ResourceQuota. As in HAMi, its limits of device memory and cores apply here."""
 
-    hard = models.JSONField(default=dict, blank=True, help_text="{resource: quantity}")
+    # Holds {resource: quantity}
+    hard = models.JSONField(default=dict, blank=True)
     scopes = models.JSONField(default=list, blank=True)
     scope_selector = models.JSONField(default=dict, blank=True)
 
@@ -22,11 +23,8 @@ class ResourceQuota(EditedObject, NamespacedObject):
 class LimitRange(EditedObject, NamespacedObject):
     """Kubernetes' LimitRange: defaults for containers without requests, and bounds of requests."""
 
-    limits = models.JSONField(
-        default=list,
-        blank=True,
-        help_text="[{type, max, min, default, defaultRequest, maxLimitRequestRatio}], Kubernetes' defaults filled in",
-    )
+    # Holds [{type, max, min, default, defaultRequest, maxLimitRequestRatio}], Kubernetes' defaults filled in
+    limits = models.JSONField(default=list, blank=True)
 
     class Meta:
         ordering = ["namespace", "name"]
@@ -39,8 +37,10 @@ class RuntimeClass(EditedObject, ClusterObject):
     """Kubernetes' RuntimeClass. The overhead is added to the requests of pods that name it."""
 
     handler = models.CharField(max_length=63)
-    pod_overhead = models.JSONField(default=dict, blank=True, help_text="{resource: quantity}: overhead.podFixed")
-    scheduling = models.JSONField(default=dict, blank=True, help_text="{nodeSelector, tolerations}")
+    # Holds {resource: quantity}: overhead.podFixed
+    pod_overhead = models.JSONField(default=dict, blank=True)
+    # Holds {nodeSelector, tolerations}
+    scheduling = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["name"]

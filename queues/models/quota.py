@@ -9,12 +9,22 @@ class ResourceGroup(models.Model):
     """Resources that get the same flavor; `position` keeps Kueue's order."""
 
     cluster_queue = models.ForeignKey(
-        "queues.ClusterQueue", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
+        "queues.ClusterQueue",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="resource_groups",
+        help_text="The ClusterQueue that has the quotas; empty if a Cohort has them.",
     )
     cohort = models.ForeignKey(
-        "queues.Cohort", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
+        "queues.Cohort",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="resource_groups",
+        help_text="The Cohort that has the quotas; empty if a ClusterQueue has them.",
     )
-    position = models.PositiveSmallIntegerField()
+    position = models.PositiveSmallIntegerField(help_text="The position among the groups of its owner, from 0.")
     covered_resources = models.JSONField(help_text="[resource name, ...] in Kueue's order")
     flavors = models.JSONField(help_text="[flavor name, ...]; the scheduler tries them in this order")
 
@@ -38,10 +48,15 @@ class FlavorQuota(models.Model):
     """The quota of one flavor and resource. Amounts are integers in base units (milli for cpu, bytes for memory,
     else whole units)."""
 
-    resource_group = models.ForeignKey(ResourceGroup, on_delete=models.CASCADE, related_name="quotas")
-    flavor = models.CharField(max_length=253)
-    resource = models.CharField(max_length=317)
-    nominal_quota = models.BigIntegerField()
+    resource_group = models.ForeignKey(
+        ResourceGroup,
+        on_delete=models.CASCADE,
+        related_name="quotas",
+        help_text="The group of resources to which the quota belongs.",
+    )
+    flavor = models.CharField(max_length=253, help_text="The flavor, by name.")
+    resource = models.CharField(max_length=317, help_text="The resource, such as cpu or nvidia.com/gpumem.")
+    nominal_quota = models.BigIntegerField(help_text="The quota that workloads may use without borrowing.")
     borrowing_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: no limit.")
     lending_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: all of it may be lent.")
     spellings = models.JSONField(

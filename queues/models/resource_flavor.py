@@ -9,14 +9,12 @@ class ResourceFlavor(EditedObject, ClusterObject):
     """Kueue's ResourceFlavor: node labels, taints and tolerations, and optionally a topology."""
 
     node_labels = models.JSONField(default=dict, blank=True)
-    node_taints = models.JSONField(default=list, blank=True, help_text="[{key, value, effect}]")
-    tolerations = models.JSONField(
-        default=list, blank=True, help_text="[{key, operator, value, effect, tolerationSeconds}]"
-    )
+    # As Kubernetes writes them: [{key, value, effect}]
+    node_taints = models.JSONField(default=list, blank=True)
+    # As Kubernetes writes them: [{key, operator, value, effect, tolerationSeconds}]
+    tolerations = models.JSONField(default=list, blank=True)
     topology_name = models.CharField(max_length=253, blank=True)
-    quota_only = models.BooleanField(
-        default=False, db_default=False, help_text="Beyond Kueue: pods without devices are not placed on its nodes."
-    )
+    quota_only = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["name"]
@@ -26,7 +24,8 @@ class ResourceFlavor(EditedObject, ClusterObject):
 class Topology(EditedObject, ClusterObject):
     """Kueue's Topology: the node labels of its levels, widest first."""
 
-    levels = models.JSONField(default=list, help_text="[node label, ...], widest first")
+    # Holds [node label, ...], widest first
+    levels = models.JSONField(default=list)
 
     class Meta:
         ordering = ["name"]
@@ -38,7 +37,8 @@ class AdmissionCheck(EditedObject, ClusterObject):
     """Kueue's AdmissionCheck: a further condition, besides quota, before a workload may start."""
 
     controller_name = models.CharField(max_length=253)
-    parameters = models.JSONField(default=dict, blank=True, help_text="{apiGroup, kind, name}")
+    # Holds {apiGroup, kind, name}
+    parameters = models.JSONField(default=dict, blank=True)
     active = models.BooleanField(default=True)
 
     class Meta:

@@ -15,25 +15,39 @@ class ServedObject(models.Model):
     `keep` and `forget`.
     """
 
-    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=63)
-    namespace = models.CharField(max_length=63, blank=True)
-    name = models.CharField(max_length=253)
+    cluster = models.ForeignKey(
+        "accounts.Cluster", on_delete=models.CASCADE, related_name="+", help_text="The cluster to which it belongs."
+    )
+    kind = models.CharField(max_length=63, help_text="The kind of the object.")
+    namespace = models.CharField(
+        max_length=63, blank=True, help_text="The namespace of the object; empty if it has none."
+    )
+    name = models.CharField(max_length=253, help_text="The name of the object.")
     uid = models.CharField(max_length=64, blank=True, help_text="Of the object; empty: there is none.")
-    resource_version = models.CharField(max_length=64, blank=True)
-    object_generation = models.BigIntegerField(default=0)
+    resource_version = models.CharField(
+        max_length=64, blank=True, help_text="The version of the object that was read last; empty: not known."
+    )
+    object_generation = models.BigIntegerField(default=0, help_text="The generation of the object that was read last.")
     content = models.CharField(max_length=96, blank=True, help_text="What the object says, as a hash.")
-    edited_at = models.DateTimeField(null=True, blank=True)
-    edited_by = models.CharField(max_length=150, blank=True)
+    edited_at = models.DateTimeField(null=True, blank=True, help_text="When another client last edited the object.")
+    edited_by = models.CharField(
+        max_length=150, blank=True, help_text="The client that last edited the object, as the API server names it."
+    )
     held = models.BooleanField(default=False, help_text="Whether it has the finalizer that holds it while it is used.")
-    deleting = models.BooleanField(default=False)
+    deleting = models.BooleanField(
+        default=False, help_text="Whether the object's deletion was requested in the cluster."
+    )
     agreed = models.CharField(max_length=96, blank=True, help_text="What both sides last said, as a hash.")
     row_version = models.BigIntegerField(default=0, help_text="The version of the row at which both sides agreed.")
     status = models.JSONField(default=dict, blank=True, help_text="The status that the object has.")
-    status_told_at = models.DateTimeField(null=True, blank=True)
+    status_told_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the status was last written to the object."
+    )
     problem = models.TextField(blank=True, help_text="Why both sides differ; empty: they do not.")
-    failures = models.PositiveSmallIntegerField(default=0)
-    retry_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveSmallIntegerField(default=0, help_text="Refused writes in a row.")
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a refused write is tried again; empty: none is due."
+    )
 
     loaded_version = ""
     """The resourceVersion that was noted when the row was read; no column."""

@@ -16,10 +16,11 @@ class StartEstimate(models.Model):
         primary_key=True,
         db_constraint=False,
         related_name="start_estimate",
+        help_text="The workload that waits.",
     )
-    made_at = models.DateTimeField()
+    made_at = models.DateTimeField(help_text="When the estimate was made.")
     p10_at = models.DateTimeField(null=True, help_text="One of ten such workloads starts earlier.")
-    p50_at = models.DateTimeField(null=True)
+    p50_at = models.DateTimeField(null=True, help_text="Half of such workloads start earlier.")
     p90_at = models.DateTimeField(null=True, help_text="One of ten such workloads starts later.")
     unknown = models.CharField(max_length=32, blank=True, help_text="Why there are no quantiles.")
     compared = models.PositiveIntegerField(default=0, help_text="Past estimates whose outcomes corrected it.")

@@ -3398,8 +3398,11 @@ export interface components {
         /** @description The delivery state of a notification by webhook or mail. */
         Delivery: {
             channel: components["schemas"]["NotificationChannelEnum"];
+            /** @description Pending, Sending, Sent or Failed. */
             state?: string;
+            /** @description The number of attempts so far. */
             attempts?: number;
+            /** @description The error of the last attempt. */
             error?: string;
         };
         /** @description An account of the demo. */
@@ -4805,15 +4808,24 @@ export interface components {
         /** @description A notification that the user received. */
         Notification: {
             readonly id: number;
+            /** @description The name, as in addresses, manifests and metrics. */
             readonly cluster: string;
             event: components["schemas"]["EventEnum"];
+            /** @description The event in one line. */
             title: string;
+            /** @description The event in full. */
             message?: string;
             /** @description Of the page that shows it. */
             path: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             */
             at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the user read the notification; empty until then.
+             */
             read_at?: string | null;
             /**
              * Format: date-time
@@ -6811,6 +6823,7 @@ export interface components {
         /** @description A notification rule: the event, and the channels besides the page. */
         Rule: {
             readonly id: number;
+            /** @description The name, as in addresses, manifests and metrics. */
             readonly cluster: string;
             event: components["schemas"]["EventEnum"];
             /** @description For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent. */
@@ -6820,7 +6833,10 @@ export interface components {
             channels?: components["schemas"]["NotificationChannelEnum"][];
             webhook_url?: string;
             enabled?: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the rule was made; earlier events are not reported.
+             */
             readonly created_at: string;
         };
         /**
@@ -6914,7 +6930,10 @@ export interface components {
             };
             /** @description Goes up with each change. */
             readonly generation: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the view was last saved.
+             */
             readonly updated_at: string;
         };
         /** @description A saved view of a list: a name, and the query string of the page. */
@@ -8928,7 +8947,9 @@ export interface operations {
                 /** @description One or more, separated by commas. */
                 username?: string;
                 /**
-                 * @description * `create` - create
+                 * @description The action.
+                 *
+                 *     * `create` - create
                  *     * `update` - update
                  *     * `delete` - delete
                  *     * `login` - login
@@ -9014,7 +9035,9 @@ export interface operations {
                 /** @description One or more, separated by commas. */
                 username?: string;
                 /**
-                 * @description * `create` - create
+                 * @description The action.
+                 *
+                 *     * `create` - create
                  *     * `update` - update
                  *     * `delete` - delete
                  *     * `login` - login
@@ -11942,7 +11965,9 @@ export interface operations {
                 limit?: number;
                 node?: string;
                 /**
-                 * @description * `decided` - Decided
+                 * @description decided: by the scheduler. external: found on a pod that kueueweb did not place.
+                 *
+                 *     * `decided` - Decided
                  *     * `external` - External
                  */
                 source?: "decided" | "external";

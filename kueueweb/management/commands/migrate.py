@@ -24,6 +24,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.exceptions import InconsistentMigrationHistory
 from django.db.migrations.executor import MigrationExecutor
 
+from kueueweb.management.commands.makemigrations import WithoutHelp
+
 _LOCK_TIMEOUT_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 5.0
 _TRIES: Final = 120
@@ -38,6 +40,8 @@ _TOO_OLD: Final = (
 
 class Command(migrate.Command):
     """Django's, with patience."""
+
+    autodetector = WithoutHelp
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
