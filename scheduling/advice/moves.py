@@ -55,15 +55,21 @@ class MoveOutcome(StrEnum):
     """The result of a request for moves."""
 
     MOVES = "Moves"
+    """There is a plan."""
     FITS_NOW = "FitsNow"
+    """It fits without a move."""
     NO_PLAN = "NoPlan"
     """Few moves do not help. A plan with many would disturb more workloads than it starts."""
     NO_QUOTA = "NoQuota"
     """No flavor that the workload may use has enough quota, and moves free devices only."""
     NO_DEVICES_REQUESTED = "NoDevicesRequested"
+    """Moves free devices, and its pods request none."""
     NOT_ADMISSIBLE = "NotAdmissible"
+    """Something other than devices keeps it waiting, which no move changes."""
     HOLDS_QUOTA = "HoldsQuota"
+    """It has been decided already."""
     NOT_QUEUED = "NotQueued"
+    """It has ended, or no queue has it."""
 
 
 _MESSAGES = {

@@ -137,6 +137,7 @@ class Cycle:
         heads = []
         for cq in state.ready_queues():
             head = cq.queue.head
+            # The requests of such a head depend on an object that changed, and are computed again before it is decided.
             if head is not None and head.key in state.outdated:
                 continue
             state.journal.note_once(cq)
@@ -162,6 +163,7 @@ class Cycle:
             return
         siblings = Siblings.of(entry.info, entry.cq)
         if siblings is not None and siblings.preferred is not None:
+            # One variant of a workload runs at a time, and this one could only replace it by a worse flavor.
             entry.status = Status.SKIPPED
             entry.message = "A more favorable variant is already admitted"
             self._leave(entry, RequeueReason.GATED, PendingReason.PENDING_EVALUATION)
@@ -274,11 +276,13 @@ class Cycle:
             self._set_gone(self._victims(entry))
             self._recompute(entry)
             if entry.assignment.mode is Mode.FIT:
+                # It fits into quota that the victims of earlier entries still hold, and is admitted when they stop.
                 entry.assignment.mode = Mode.DEFERRED_FIT
             return self._fits_without_victims(entry)
         self._set_gone({})
         fits, quota_fits = self._fits(entry)
         if not fits and quota_fits:
+            # An earlier entry took its topology domain; the same flavor may have another.
             self._recompute(entry)
             return self._fits(entry)[0]
         return fits
@@ -397,6 +401,7 @@ class Cycle:
     def _reserve(self, entry: Entry) -> None:
         """Reserve quota for an entry that may preempt but has no candidates, unless its queue may reclaim from any
         priority."""
+        # Such a queue gets its quota back at any time, so that others may borrow it meanwhile.
         if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
             return
         self._set_gone({})
@@ -410,19 +415,19 @@ class Cycle:
 
     def _preempt(self, entry: Entry) -> None:
         """Ask the victims to stop. The preemptor waits, and its usage stays charged until the end of the cycle."""
-        self._use(entry)
+        self._use(entry)  # else a later entry would take the quota that the victims free
         claims = self._claims(entry)
         for target in entry.targets:
             claims[target.info.key] = target.info
             if target.info.evicted:
-                continue
+                continue  # it stops already, for whichever reason, and keeps that reason
             message = describe_preemption(entry.info, entry.cq, target, self._state)
             victim, by, cycle = target.info, entry, self._state.cycle
             self._preemptions.append(
                 Preempt(victim.key, victim.cluster_queue, by.info.key, by.cq.name, target.reason, cycle, message)
             )
             self._admitter.mark_preempted(target, message)
-        entry.info.last_assignment = None
+        entry.info.last_assignment = None  # the next attempt finds other usage, so it begins with the first flavor
         entry.message = f"waiting for {len(entry.targets)} preempted workload(s) to stop"
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
@@ -463,7 +468,10 @@ class Cycle:
             # A preemptor stays at the head until its victims stop, so that no other workload of its queue takes the
             # room.
             cq.queue.sticky = info.key if not cq.strict else ""
+        # The head of a StrictFIFO queue stays active and blocks the queue, unless the queue does not select its
+        # namespace: it would block the queue for ever.
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
+        # Flavors after the last one that was tried may fit at once.
         more = info.last_assignment is not None and info.last_assignment.has_flavors_left
         active = info.backoff_expired(state.now) and (immediate or more)
         kind = DecisionKind.SKIP
@@ -478,6 +486,7 @@ class Cycle:
                 and (state.places_by_room or (state.has_devices and info.asks_for_devices))
             ):  # no victims for quota either if the pods have no place
                 state.waiting_for_devices.add(cq.name)
+            # Equal workloads would be refused for the same reason, one cycle each. A strict queue tries its head only.
             if reason in _BULK and not cq.strict:
                 self._set_equals_inadmissible(entry)
         message = entry.message or describe_refusals(entry.assignment)
