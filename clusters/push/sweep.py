@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
-from django.db.models import F, Q
+from django.db.models import F
 
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.client import (
@@ -48,6 +48,7 @@ from clusters.jobs.whole_objects import (
     own_manifest,
     waiting_object,
 )
+from clusters.jobs.workload_rows import workload_rows_with_jobs
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     MAKERS,
@@ -92,6 +93,12 @@ _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
 _MAX_ERROR: Final = 1024
+_UNPUSHED: Final = """
+    workload.cluster_id = %(cluster)s AND workload.push_sequence > workload.pushed_sequence AND workload.id > %(after)s
+    AND (workload.push_retry_at IS NULL OR workload.push_retry_at <= %(now)s
+        OR workload.push_sequence > workload.push_refused_sequence)
+    ORDER BY workload.id LIMIT %(limit)s
+"""
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -198,13 +205,10 @@ class _Sweep:
         `may_start` are the keys of the workloads whose pods may start now, None for all; pods of other workloads start
         with the next sweep.
         """
-        due = (
-            Q(push_retry_at=None) | Q(push_retry_at__lte=self._now()) | Q(push_sequence__gt=F("push_refused_sequence"))
-        )
-        unpushed = Workload.objects.filter(due, cluster=self._cluster, push_sequence__gt=F("pushed_sequence"))
+        due = {"cluster": self._cluster.pk, "now": self._now(), "limit": _BATCH}
         after = 0
         while True:
-            rows = list(with_jobs(unpushed.filter(pk__gt=after)).order_by("pk")[:_BATCH])
+            rows = workload_rows_with_jobs(_UNPUSHED, {**due, "after": after})
             self._look_up(rows)
             try:
                 for row in rows:

@@ -24,6 +24,7 @@ from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
+from clusters.jobs.workload_rows import jobs_without_manifests
 from foundation.exceptions import ManifestErrors
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
@@ -252,9 +253,7 @@ class JobSync:
         counts only if the namespace and name match the row's.
         """
         keys = {key for job in jobs for key in keys_of(job)}
-        rows = Job.objects.filter(  # by uids, which have an index
-            cluster=self._cluster, kind=self._kind.kind, uid__in={uid for _, _, uid in keys}
-        ).defer("manifest")
+        rows = jobs_without_manifests(self._cluster, self._kind.kind, {uid for _, _, uid in keys})
         return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from django.db import DataError, transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Cluster
@@ -46,6 +46,7 @@ from clusters.jobs.registry import ending_of
 from clusters.jobs.seen_jobs import keep_seen
 from clusters.jobs.settled_jobs import Recorder, SettledJobs
 from clusters.jobs.submitter import submitter_of
+from clusters.jobs.workload_rows import workload_rows
 from clusters.sync.jobs import JobSync, key_of, keys_of
 from foundation.exceptions import Conflict, ManifestErrors
 from foundation.transactions import unnoticed_transaction
@@ -77,6 +78,7 @@ _WHOLE_PATIENCE_SECONDS: Final = 4.0
 """The wait after which a job without a row has none: its part has been looked at twice before."""
 _OWNERS_CACHED_SECONDS: Final = 30.0
 """How long the owners of running parts are known: each change of a part asks for them."""
+_OF_JOBS: Final = "job_id = ANY(%s) AND (NOT job_id = ANY(%s::bigint[]) OR status <> %s) ORDER BY id"
 _SIZES: Final = ("count", "minCount")
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
@@ -250,9 +252,8 @@ class SuspendableJobSync(JobSync):
         jobs = {row.pk: row for row in rows}
         if not jobs:
             return {}
-        wanted = Q(job__in=jobs.keys() - set(ended)) | Q(job__in=ended) & ~Q(status=WorkloadStatus.FINISHED)
         found: dict[int, list[Workload]] = defaultdict(list)
-        for row in Workload.objects.filter(wanted).prefetch_related("pod_sets").order_by("pk"):
+        for row in workload_rows(_OF_JOBS, [list(jobs), list(ended), WorkloadStatus.FINISHED]):
             row.job = jobs[row.job_id or 0]
             found[row.job.pk].append(row)
         return found

@@ -26,6 +26,7 @@ from clusters.jobs.objects import CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.seen_jobs import seen_jobs
 from clusters.jobs.whole_objects import add_placement, as_made, handed_over_source, new_object, own_manifest
+from clusters.jobs.workload_rows import workload_rows
 from clusters.push.desired_state import (
     FlavorNodes,
     Places,
@@ -38,6 +39,7 @@ from clusters.push.jobs.pushed_objects import PushedObjects
 from queues.models import Workload
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
+_OTHERS: Final = "job_id = ANY(%s) AND status <> %s AND NOT id = ANY(%s::bigint[])"
 _MAX_PASSES: Final = 8
 """A job takes three at most, and one more each time that its operator writes in between."""
 
@@ -94,8 +96,8 @@ class SuspendableJobs:
         self._workloads = defaultdict(list)
         fresh = () if self._objects.has_listed else rows
         own = [row for row in fresh if row.job_id in jobs and row.status != WorkloadStatus.FINISHED]
-        unfinished = Workload.objects.filter(job__in=jobs).exclude(status=WorkloadStatus.FINISHED)
-        others = unfinished.exclude(pk__in=[row.pk for row in own]).prefetch_related("pod_sets") if jobs else ()
+        values = [list(jobs), WorkloadStatus.FINISHED, [row.pk for row in own]]
+        others = workload_rows(_OTHERS, values) if jobs else ()
         for each in sorted([*own, *others], key=lambda row: row.pk):
             each.job = jobs[each.job_id or 0]
             self._workloads[each.job.pk].append(each)

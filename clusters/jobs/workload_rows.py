@@ -1,0 +1,61 @@
+"""Reads the rows of workloads, with their pod sets and jobs, for the loops that do so each second."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from django.db import connection
+
+from accounts.models import Cluster
+from foundation.postgresql.instances import Columns, instances
+from queues.models import Job, PodSet, Workload
+
+_WORKLOAD: Final = Columns(Workload, "workload")
+_JOB: Final = Columns(Job, "job")
+_WITH_JOBS: Final = f"""
+    SELECT {_WORKLOAD.text}, {_JOB.text} FROM {_WORKLOAD.table} AS workload
+    LEFT JOIN {_JOB.table} AS job ON job.id = workload.job_id WHERE
+"""  # noqa: S608 (constants)
+
+
+def workload_rows(where: str, parameters: Sequence[Any]) -> list[Workload]:
+    """The workloads for which the condition holds, with their pod sets."""
+    return _with_pod_sets(instances(Workload, where, parameters))
+
+
+def workload_rows_with_jobs(where: str, parameters: Mapping[str, Any]) -> list[Workload]:
+    """The same, with their jobs; the condition names the tables `workload` and `job`."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_WITH_JOBS} {where}", parameters)
+        rows = [_with_job(values) for values in cursor.fetchall()]
+    return _with_pod_sets(rows)
+
+
+def jobs_without_manifests(cluster: Cluster, kind: str, uids: Collection[Any]) -> list[Job]:
+    """The jobs of the kind with these uids. A manifest is read if it is asked for."""
+    where = "cluster_id = %s AND kind = %s AND uid = ANY(%s::uuid[])"  # by uids, which have an index
+    return instances(Job, where, [cluster.pk, kind, list(uids)], ("manifest",)) if uids else []
+
+
+def _with_job(values: Sequence[Any]) -> Workload:
+    row = _WORKLOAD.instance(values[: _WORKLOAD.count])
+    row.job = _JOB.instance(values[_WORKLOAD.count :]) if row.job_id is not None else None
+    return row
+
+
+def _with_pod_sets(rows: list[Workload]) -> list[Workload]:
+    if not rows:
+        return rows
+    found: dict[int, list[PodSet]] = defaultdict(list)
+    for pod_set in instances(PodSet, "workload_id = ANY(%s) ORDER BY position", [[row.pk for row in rows]]):
+        found[pod_set.workload_id].append(pod_set)
+    for row in rows:
+        for pod_set in found[row.pk]:
+            pod_set.workload = row
+        # As Django does for `prefetch_related`, which builds a query for each workload.
+        kept = PodSet.objects.all()
+        kept._result_cache, kept._prefetch_done = found[row.pk], True  # type: ignore[attr-defined]  # noqa: SLF001
+        row._prefetched_objects_cache = {"pod_sets": kept}  # type: ignore[attr-defined]  # noqa: SLF001
+    return rows
