@@ -12,9 +12,15 @@ from clusters.client import NAMESPACES, REPLICA_SETS, ClusterClient, JsonObject,
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS
-from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, PriorityClass, ResourceFlavor, WorkloadPriorityClass
+from foundation.postgresql.instances import fetched_rows, instances
+from queues.models import AdmissionCheck, ClusterQueue, PriorityClass, ResourceFlavor, WorkloadPriorityClass
 from queues.services.cluster_objects import StoredObjects
 
+_NAMED: Final = "cluster_id = %s AND name = %s"
+_LOCAL_QUEUE: Final = """
+    SELECT cluster_queue_name FROM queues_localqueue
+    WHERE cluster_id = %s AND namespace = %s AND name = %s AND deletion_requested_at IS NULL
+"""
 _MAX_CACHED: Final = 10_000
 _PRIORITY_CLASSES: Final = KUEUE_KINDS["WorkloadPriorityClass"][0]
 _LIVE: Final[Mapping[str, Kind]] = {
@@ -62,7 +68,8 @@ class RowsAndCluster:
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         """Objects that jobs refer to, as the watcher stored them, and the classes of pods."""
         if kind == "PriorityClass":
-            return [_written_class(row) for row in PriorityClass.objects.filter(cluster=self._cluster).order_by("name")]
+            found = instances(PriorityClass, "cluster_id = %s ORDER BY name", [self._cluster.pk])
+            return [_written_class(row) for row in found]
         return self._stored.list(kind, namespace)
 
     def _foreign(self, name: str) -> Kind | None:
@@ -93,30 +100,28 @@ class RowsAndCluster:
 
 
 def _local_queue(cluster: Cluster, namespace: str, name: str) -> JsonObject | None:
-    rows = LocalQueue.objects.filter(cluster=cluster, namespace=namespace, name=name, deletion_requested_at=None)
-    found = rows.values_list("cluster_queue_name", flat=True).first()
-    return None if found is None else {"spec": {"clusterQueue": found}}
+    found = fetched_rows(_LOCAL_QUEUE, [cluster.pk, namespace, name])
+    return {"spec": {"clusterQueue": found[0][0]}} if found else None
 
 
 def _cluster_queue(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
-    found = ClusterQueue.objects.filter(cluster=cluster, name=name).values_list("admission_checks", flat=True).first()
-    return None if found is None else {"spec": {"admissionChecksStrategy": {"admissionChecks": found}}}
+    found = instances(ClusterQueue, _NAMED, [cluster.pk, name])
+    return {"spec": {"admissionChecksStrategy": {"admissionChecks": found[0].admission_checks}}} if found else None
 
 
 def _admission_check(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
-    found = AdmissionCheck.objects.filter(cluster=cluster, name=name).values_list("controller_name", flat=True).first()
-    return None if found is None else {"spec": {"controllerName": found}}
+    found = instances(AdmissionCheck, _NAMED, [cluster.pk, name])
+    return {"spec": {"controllerName": found[0].controller_name}} if found else None
 
 
 def _priority_class(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
-    rows = WorkloadPriorityClass.objects.filter(cluster=cluster, name=name)
-    found = rows.values_list("value", flat=True).first()
-    return None if found is None else {"value": found}
+    found = instances(WorkloadPriorityClass, _NAMED, [cluster.pk, name])
+    return {"value": found[0].value} if found else None
 
 
 def _pod_priority_class(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
-    row = PriorityClass.objects.filter(cluster=cluster, name=name).first()
-    return None if row is None else _written_class(row)
+    found = instances(PriorityClass, _NAMED, [cluster.pk, name])
+    return _written_class(found[0]) if found else None
 
 
 def _written_class(row: PriorityClass) -> JsonObject:
@@ -124,8 +129,8 @@ def _written_class(row: PriorityClass) -> JsonObject:
 
 
 def _flavor(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
-    row = ResourceFlavor.objects.filter(cluster=cluster, name=name).only("node_labels", "tolerations").first()
-    return None if row is None else {"spec": {"nodeLabels": row.node_labels, "tolerations": row.tolerations}}
+    found = instances(ResourceFlavor, _NAMED, [cluster.pk, name])
+    return {"spec": {"nodeLabels": found[0].node_labels, "tolerations": found[0].tolerations}} if found else None
 
 
 _ROWS: Final[Mapping[str, Callable[[Cluster, str, str], JsonObject | None]]] = {
@@ -166,5 +171,5 @@ class OneLook:
         return self._lists[key]
 
     def _namespace(self, name: str) -> JsonObject | None:
-        row = Namespace.objects.filter(cluster=self._cluster, name=name).only("labels").first()
-        return None if row is None else {"metadata": {"name": name, "labels": row.labels}}
+        found = instances(Namespace, _NAMED, [self._cluster.pk, name])
+        return {"metadata": {"name": name, "labels": found[0].labels}} if found else None

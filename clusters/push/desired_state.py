@@ -14,13 +14,13 @@ from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.objects import HOSTNAME_LABEL, AdmittedWorkload, JobSource, PodSetAdmission
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import JOB_KINDS
+from foundation.postgresql.instances import fetched_rows, instances
 from gpus.manifests import configured_vendors
 from gpus.models import AllocationSource, DeviceAllocation, Node
-from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
 from queues.manifests.kueue_keys import ELASTIC_JOB, SLICE_NAME
-from queues.models import AdmissionCheck, Job, PodSet, ResourceFlavor, Workload
+from queues.models import Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.cluster_objects import StoredObjects
 from queues.services.pod_groups.life import Member
@@ -70,6 +70,10 @@ _WORK: Final = """
             WHERE cluster_id = %(cluster)s AND controller_name = %(provisioning)s AND active
         )
 """
+_DEVICE: Final = """
+    SELECT FROM gpus_device AS device JOIN gpus_node AS node ON node.id = device.node_id
+    WHERE node.cluster_id = %s LIMIT 1
+"""
 MAKERS: Final = [kind.kind for kind in JOB_KINDS.values() if not kind.has_workload]
 """The kinds of objects that create jobs."""
 _SUSPENDABLE: Final = [
@@ -105,7 +109,7 @@ def work_of(cluster: Cluster) -> Work:
 
 def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
     """All flavors of a cluster, by name."""
-    rows = ResourceFlavor.objects.filter(cluster=cluster).only("name", "node_labels", "tolerations")
+    rows = instances(ResourceFlavor, "cluster_id = %s ORDER BY name", [cluster.pk])
     return {row.name: FlavorNodes(row.node_labels, tuple(row.tolerations)) for row in rows}
 
 
@@ -116,8 +120,8 @@ def runs(workload: Workload) -> bool:
 
 def checks_of_multikueue(cluster: Cluster) -> frozenset[str]:
     """The admission checks that hand workloads to other clusters."""
-    rows = AdmissionCheck.objects.filter(cluster=cluster, controller_name=MULTIKUEUE)
-    return frozenset(rows.values_list("name", flat=True))
+    checks = "SELECT name FROM queues_admissioncheck WHERE cluster_id = %s AND controller_name = %s"
+    return frozenset(name for (name,) in fetched_rows(checks, [cluster.pk, MULTIKUEUE]))
 
 
 def runs_elsewhere(workload: Workload, checks: Collection[str]) -> bool:
@@ -133,7 +137,7 @@ def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
 def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
     """The configured vendors whose devices we complete pods for: none while no node has a device, or where HAMi's
     webhook does it."""
-    if cluster.hami_binds or not DeviceRow.objects.filter(node__cluster=cluster).exists():
+    if cluster.hami_binds or not fetched_rows(_DEVICE, [cluster.pk]):
         return ()
     return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
 

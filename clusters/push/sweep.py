@@ -78,6 +78,7 @@ from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from foundation import tracing
 from foundation.heartbeat import Role, note_failure, note_recovery
+from foundation.postgresql.instances import fetched_rows
 from foundation.transactions import unnoticed_transaction
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
@@ -93,6 +94,7 @@ _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
 _MAX_ERROR: Final = 1024
+_IN_MODE: Final = "SELECT FROM accounts_cluster WHERE id = %s AND mode = ANY(%s)"
 _UNPUSHED: Final = """
     workload.cluster_id = %(cluster)s AND workload.push_sequence > workload.pushed_sequence AND workload.id > %(after)s
     AND (workload.push_retry_at IS NULL OR workload.push_retry_at <= %(now)s
@@ -125,7 +127,7 @@ def push_pending(
     if cluster.is_mirrored:
         return report
     with sweep_lock(cluster) as mine:
-        if not mine or Cluster.objects.filter(pk=cluster.pk, mode__in=MIRRORED_MODES).exists():
+        if not mine or fetched_rows(_IN_MODE, [cluster.pk, [*MIRRORED_MODES]]):
             return report
         if cluster.kueue_is_alive:
             _log.warning(

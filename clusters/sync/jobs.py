@@ -26,13 +26,14 @@ from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.workload_rows import jobs_without_manifests
 from foundation.exceptions import ManifestErrors
+from foundation.postgresql.instances import fetched_rows
 from foundation.transactions import unnoticed_transaction
 from foundation.wake_ups import request_push
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import PRIORITY_CLASS, QUEUE_NAME
 from queues.manifests.workload import WorkloadSpec
-from queues.models import Job, LocalQueue, Workload
+from queues.models import Job, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.workloads import raise_push, record_finished
@@ -42,6 +43,10 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
+_DEFAULT_QUEUES: Final = """
+    SELECT namespace, created_at FROM queues_localqueue
+    WHERE cluster_id = %s AND name = %s AND deletion_requested_at IS NULL
+"""
 _FOLLOWED: Final = (QUEUE_NAME, PRIORITY_CLASS)
 """Labels that the owner of a found job may change in the cluster, and that its workload follows."""
 
@@ -170,8 +175,7 @@ class JobSync:
     def _default_queues(self) -> dict[str, datetime]:
         """By namespace, since when it has a default LocalQueue, which gets the jobs that name no queue."""
         if self._defaults is None:
-            rows = LocalQueue.objects.filter(cluster=self._cluster, name=DEFAULT_NAME, deletion_requested_at=None)
-            self._defaults = dict(rows.values_list("namespace", "created_at"))
+            self._defaults = dict(fetched_rows(_DEFAULT_QUEUES, [self._cluster.pk, DEFAULT_NAME]))
         return self._defaults
 
     def _specs(self, job: JsonObject) -> list[WorkloadSpec]:

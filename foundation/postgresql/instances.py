@@ -53,3 +53,11 @@ def instances(
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {found.text} FROM {found.table} WHERE {where}", parameters)  # noqa: S608 (constants)
         return [found.instance(row) for row in cursor.fetchall()]
+
+
+def fetched_rows(statement: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+        return found

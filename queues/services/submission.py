@@ -14,8 +14,9 @@ from psycopg import Error as DatabaseError
 
 from accounts.kinds.feature_gates import CONCURRENT_ADMISSION, is_on
 from accounts.kinds.metrics_settings import copied_keys
-from accounts.models import Cluster, Namespace
+from accounts.models import Cluster
 from foundation.exceptions import AlreadyExists, ManifestErrors
+from foundation.postgresql.instances import fetched_rows
 from foundation.tracing import current_traceparent
 from foundation.wake_ups import wake_scheduler
 from queues.manifests.bounds import check_totals
@@ -35,7 +36,7 @@ from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.generated_names import draw_names
 from queues.services.limits import check_limits
 from queues.services.prebuilt_workloads import find_prebuilt, take_over
-from queues.services.withdrawn_jobs import free_names
+from queues.services.withdrawn_jobs import JobKey, free_names
 from scheduling.lifecycle.conditions import VARIANT_GATE
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.manifest import LocatedError
@@ -59,6 +60,15 @@ _POD_SET_COLUMNS: Final = (
 _TAKEN_NAMES: Final = """
     SELECT namespace, name FROM queues_workload JOIN unnest(%s::text[], %s::text[]) AS wanted (namespace, name)
     USING (namespace, name) WHERE cluster_id = %s"""
+_TAKEN_JOBS: Final = """
+    SELECT FROM queues_job JOIN unnest(%s::text[], %s::text[], %s::text[]) AS wanted (kind, namespace, name)
+    USING (kind, namespace, name) WHERE cluster_id = %s LIMIT 1"""
+_NAMESPACES: Final = "SELECT name FROM accounts_namespace WHERE cluster_id = %s AND name = ANY(%s)"
+_DEFAULT_PRIORITY: Final = """
+    SELECT value, name FROM queues_priorityclass WHERE cluster_id = %s AND global_default ORDER BY value LIMIT 1"""
+_CLUSTER_QUEUES: Final = """
+    SELECT namespace, name, cluster_queue_name FROM queues_localqueue
+    WHERE cluster_id = %s AND namespace = ANY(%s) AND name = ANY(%s)"""
 _EVENT_COLUMNS: Final = ("cluster_id", "workload_uid", "namespace", "workload_name", "at", "reason", "message", "actor")
 
 
@@ -213,7 +223,7 @@ def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list
 
 def _missing_namespaces(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[LocatedError]:
     wanted = {spec.namespace for spec in specs}
-    there = set(Namespace.objects.filter(cluster=cluster, name__in=wanted).values_list("name", flat=True))
+    there = {name for (name,) in fetched_rows(_NAMESPACES, [cluster.pk, list(wanted)])}
     return [
         LocatedError(
             spec.document,
@@ -238,8 +248,8 @@ def _class_values(cluster: Cluster, named: Iterable[tuple[str, str]]) -> dict[tu
 
 
 def _default_priority(cluster: Cluster) -> _Priority:
-    row = PriorityClass.objects.filter(cluster=cluster, global_default=True).order_by("value").first()
-    return _Priority(row.value, "PriorityClass", row.name) if row else _Priority(0, "", "")
+    found = fetched_rows(_DEFAULT_PRIORITY, [cluster.pk])
+    return _Priority(found[0][0], "PriorityClass", found[0][1]) if found else _Priority(0, "", "")
 
 
 def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) -> None:
@@ -279,8 +289,9 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
     jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
     stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
     new = {identity: job for identity, job in jobs.items() if identity not in stored}
-    free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
-    _refuse_taken_jobs(cluster, [spec for spec in specs if id(spec.job) in new])
+    if _are_taken(cluster, [(job.kind, job.namespace, job.name) for job in new.values()]):
+        free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
+        _refuse_taken_jobs(cluster, [spec for spec in specs if id(spec.job) in new])
     ids = dict(zip(new, next_ids(Job, len(new)) if new else (), strict=True))
     # The manifest is not written by orjson: fields that we do not read may hold integers beyond 64 bits.
     rows = (
@@ -294,6 +305,12 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
     if new:
         copy_rows(Job, _JOB_COLUMNS, rows, now)
     return stored | ids
+
+
+def _are_taken(cluster: Cluster, jobs: Sequence[JobKey]) -> bool:
+    """Whether a job has one of these names, be it withdrawn."""
+    columns = [[kind for kind, _, _ in jobs], [space for _, space, _ in jobs], [name for _, _, name in jobs]]
+    return bool(jobs) and bool(fetched_rows(_TAKEN_JOBS, [*columns, cluster.pk]))
 
 
 def _refuse_taken_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
@@ -363,15 +380,9 @@ def _pod_set_columns(pod_sets: Iterable[PodSetSpec]) -> Iterator[tuple[Any, ...]
 def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tuple[str, str], str]:
     """The present ClusterQueue of each LocalQueue, by namespace and name."""
     wanted = {(spec.namespace, spec.queue_name) for spec in specs if spec.queue_name}
-    queues = LocalQueue.objects.filter(
-        cluster=cluster,
-        namespace__in={namespace for namespace, _ in wanted},
-        name__in={name for _, name in wanted},
-    )
-    return {
-        (namespace, name): cluster_queue
-        for namespace, name, cluster_queue in queues.values_list("namespace", "name", "cluster_queue_name")
-    }
+    spaces, names = {namespace for namespace, _ in wanted}, {name for _, name in wanted}
+    found = fetched_rows(_CLUSTER_QUEUES, [cluster.pk, list(spaces), list(names)])
+    return {(namespace, name): cluster_queue for namespace, name, cluster_queue in found}
 
 
 def _taken_meanwhile(error: IntegrityError) -> str:

@@ -45,8 +45,8 @@ def looked_at(system: System) -> int:
     """How many workloads' pod sets a list reads: a pass over a job reads those of its workloads."""
     with CaptureQueriesContext(connection) as queries:
         system.watcher.resync()
-    reads = [each["sql"] for each in queries if 'FROM "queues_podset"' in each["sql"] and "position" in each["sql"]]
-    return sum(sql.partition("IN (")[2].partition(")")[0].count(",") + 1 for sql in reads)
+    reads = [each["sql"] for each in queries if "FROM queues_podset WHERE" in each["sql"] and "position" in each["sql"]]
+    return sum(sql.partition("ANY(")[2].partition(")")[0].count(",") + 1 for sql in reads)
 
 
 def test_jobs_that_stay_as_they_are_are_not_looked_at(running: System) -> None:

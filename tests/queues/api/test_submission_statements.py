@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 WORKLOADS = 18
 """Statements of a POST of workloads, with the savepoints of the test's transaction."""
-JOBS = 29
+JOBS = 28
 """Statements of an apply of Jobs."""
 ENDS = 12
 """Statements of a report that workloads have ended, in a request of one piece."""
