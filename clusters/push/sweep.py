@@ -30,6 +30,7 @@ from clusters.connection import client_for
 from clusters.jobs.families.serving import lets_pods_wait
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
+from clusters.jobs.hot_rows import workload_rows_with_jobs
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -48,7 +49,6 @@ from clusters.jobs.whole_objects import (
     own_manifest,
     waiting_object,
 )
-from clusters.jobs.workload_rows import workload_rows_with_jobs
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     MAKERS,

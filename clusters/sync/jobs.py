@@ -20,11 +20,11 @@ from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_queue
 from clusters.jobs.framework.identity import is_managed, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.hot_rows import jobs_without_manifests
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
-from clusters.jobs.workload_rows import jobs_without_manifests
 from foundation.exceptions import ManifestErrors
 from foundation.postgresql.instances import fetched_rows
 from foundation.transactions import unnoticed_transaction

@@ -28,6 +28,7 @@ from clusters.jobs.framework.manifest import (
     uid_of,
     version_of,
 )
+from clusters.jobs.hot_rows import workload_rows
 from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import write_job
 from clusters.jobs.kinds.pod import group_name_of
@@ -46,7 +47,6 @@ from clusters.jobs.registry import ending_of
 from clusters.jobs.seen_jobs import keep_seen
 from clusters.jobs.settled_jobs import Recorder, SettledJobs
 from clusters.jobs.submitter import submitter_of
-from clusters.jobs.workload_rows import workload_rows
 from clusters.sync.jobs import JobSync, key_of, keys_of
 from foundation.exceptions import Conflict, ManifestErrors
 from foundation.transactions import unnoticed_transaction

@@ -19,6 +19,7 @@ from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.framework.pod_set_info import PodSetInfo
+from clusters.jobs.hot_rows import workload_rows
 from clusters.jobs.integrations import job_context
 from clusters.jobs.job_writes import change_job, is_written, ready_for_change, write_job
 from clusters.jobs.live_job import Changes, look_at, shown_workload, stopped_job
@@ -26,7 +27,6 @@ from clusters.jobs.objects import CannotStart, JobSource
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.seen_jobs import seen_jobs
 from clusters.jobs.whole_objects import add_placement, as_made, handed_over_source, new_object, own_manifest
-from clusters.jobs.workload_rows import workload_rows
 from clusters.push.desired_state import (
     FlavorNodes,
     Places,

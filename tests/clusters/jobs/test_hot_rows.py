@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 
-from clusters.jobs.workload_rows import jobs_without_manifests, workload_rows, workload_rows_with_jobs
+from clusters.jobs.hot_rows import jobs_without_manifests, workload_rows, workload_rows_with_jobs
 from clusters.push.desired_state import with_jobs
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Job, Workload
@@ -56,6 +56,7 @@ def test_workloads_have_all_their_columns_jobs_and_pod_sets() -> None:
 
 def test_a_job_is_read_without_its_manifest_which_is_read_when_it_is_asked_for() -> None:
     row = submitted()[0]
+    assert row.job_id is not None
     expected = Job.objects.get(pk=row.job_id)
     (found,) = jobs_without_manifests(row.cluster, expected.kind, {str(expected.uid)})
     assert found.get_deferred_fields() == {"manifest"}
