@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from http.client import HTTPException, HTTPResponse
@@ -54,18 +54,25 @@ def _read(answer: HTTPResponse, shown: str, deadline: float) -> bytearray:
     return content
 
 
-def sample_clusters(clusters: Sequence[Cluster], now: datetime) -> int:
+def sample_clusters(
+    clusters: Sequence[Cluster],
+    now: datetime,
+    *,
+    read: Callable[[str], str] = scrape,
+    at_once: int = _AT_ONCE,
+    run_seconds: float = _RUN_SECONDS,
+) -> int:
     """Store the samples of every endpoint of the clusters; returns their number.
 
     If an endpoint fails, its samples are missing; the other endpoints are read all the same. Clusters take turns, each
-    with its endpoints in any order. Endpoints that are not reached in `_RUN_SECONDS` wait for the next run, so that
-    unresponsive endpoints do not delay other clusters.
+    with its endpoints in any order; `at_once` are read in parallel. Endpoints that are not reached in `run_seconds`
+    wait for the next run, so that unresponsive endpoints do not delay other clusters.
     """
-    until = time.monotonic() + _RUN_SECONDS
+    until = time.monotonic() + run_seconds
     turns = [sample(cluster.telemetry_urls, len(cluster.telemetry_urls)) for cluster in clusters]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         reading = [
-            (cluster, pool.submit(_reading, cluster.name, url, until))
+            (cluster, pool.submit(_reading, cluster.name, url, until, read))
             for urls in zip_longest(*turns)
             for cluster, url in zip(clusters, urls, strict=True)
             if url is not None
@@ -77,11 +84,11 @@ def sample_clusters(clusters: Sequence[Cluster], now: datetime) -> int:
     return sum(store_reading(pk, together(readings), now) for pk, readings in found.items())
 
 
-def _reading(cluster: str, url: str, until: float) -> Reading | None:
+def _reading(cluster: str, url: str, until: float, read: Callable[[str], str]) -> Reading | None:
     try:
         if time.monotonic() > until:
             raise ScrapeFailed(f"{without_credentials(url)}: not reached in time; other addresses did not answer")
-        return read_metrics(scrape(url))
+        return read_metrics(read(url))
     except (ScrapeFailed, ValueError) as error:
         _log.warning("cluster %s: no telemetry: %s", cluster, error)
         return None

@@ -239,22 +239,21 @@ def test_a_failure_does_not_tell_the_password(cluster: Cluster, caplog: pytest.L
 
 
 @pytest.mark.django_db
-def test_nodes_that_are_switched_off_are_waited_for_together(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_are_switched_off_are_waited_for_together(cluster: Cluster) -> None:
     together = threading.Barrier(4)
 
     def silent(url: str) -> str:
         together.wait(timeout=PATIENCE_SECONDS)  # raises unless all four are asked at once
         raise ScrapeFailed(url)
 
-    monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", silent)
     cluster.telemetry_urls = [f"http://10.0.0.{number}/metrics" for number in range(4)]
-    assert sample_clusters([cluster], NOW) == 0
+    assert sample_clusters([cluster], NOW, read=silent) == 0
     assert not together.broken
 
 
 @pytest.mark.django_db
 def test_a_cluster_whose_monitors_are_silent_keeps_no_other_waiting(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Clusters take turns, and the rest of a long list is left to the next run."""
     asked: list[str] = []
@@ -265,15 +264,12 @@ def test_a_cluster_whose_monitors_are_silent_keeps_no_other_waiting(
             raise ScrapeFailed(url)
         return MONITOR
 
-    monkeypatch.setattr("scheduler.housekeeping.telemetry.scrape", seen)
-    monkeypatch.setattr("scheduler.housekeeping.telemetry._AT_ONCE", 1)
     cluster.telemetry_urls = ["http://monitor/metrics"]
     racks = Cluster(pk=cluster.pk + 1, name="racks", telemetry_urls=[f"http://silent{n}/" for n in range(1000)])
-    assert sample_clusters([racks, cluster], NOW) == 2
+    assert sample_clusters([racks, cluster], NOW, read=seen, at_once=1) == 2
     assert asked.index("http://monitor/metrics") == 1
     assert len(set(asked)) == 1001
-    monkeypatch.setattr("scheduler.housekeeping.telemetry._RUN_SECONDS", -1.0)
     asked.clear()
-    assert sample_clusters([racks, cluster], NOW) == 0
+    assert sample_clusters([racks, cluster], NOW, read=seen, run_seconds=-1.0) == 0
     assert asked == []
     assert "http://monitor/metrics: not reached in time" in caplog.text
