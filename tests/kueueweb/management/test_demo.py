@@ -84,7 +84,7 @@ def test_it_ends_cleanly_and_starts_again(folder: Path) -> None:
 
 
 def test_a_second_one_is_refused(folder: Path) -> None:
-    first = Demo(folder)
+    first = Demo(folder, "--empty")  # the second one looks at the folder's lock, not at the content
     first.address()
     second = Demo(folder)
     assert second.process.wait(timeout=60) != 0
