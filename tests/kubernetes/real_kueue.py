@@ -84,14 +84,31 @@ def _documents(folder: Path) -> Iterator[JsonObject]:
         yield from (each for each in yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader) if "kind" in (each or {}))
 
 
-class RealKueue:
-    """Its definitions, roles and webhooks in the cluster; the program starts and stops."""
+_VISIBILITY_FOLDER: Final = Path("/visibility")
+"""Where Kueue's visibility server reads its certificate."""
+_VISIBILITY_SERVER: Final = {"bindAddress": "127.0.0.1", "bindPort": 443}
 
-    def __init__(self, plane: ControlPlane, folder: Path, *, binary: Path = BINARY, source: Path = SOURCE) -> None:
+
+class RealKueue:
+    """Its definitions, roles and webhooks in the cluster; the program starts and stops.
+
+    * serves_visibility: whether it serves its visibility API too, on the port of a Service without a kube-proxy, 443.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        *,
+        binary: Path = BINARY,
+        source: Path = SOURCE,
+        serves_visibility: bool = False,
+    ) -> None:
         self._plane = plane
         self._folder = folder
         self._binary = binary
         self._source = source
+        self._serves_visibility = serves_visibility
         self._webhooks, self._health, self._metrics = free_port(), free_port(), free_port()
         self._child: subprocess.Popen[bytes] | None = None
         certificates = renewed(None, ["127.0.0.1"], datetime.now(UTC))
@@ -124,13 +141,30 @@ class RealKueue:
                     self._point(webhook)
                 yield document
 
+        if self._serves_visibility:
+            yield from self._visibility()
+
+    def _visibility(self) -> Iterator[JsonObject]:
+        for document in _documents(self._source / "config" / "components" / "visibility"):
+            if document["apiVersion"] == "builtin":  # a rule of kustomize
+                continue
+            if document["kind"] == "Service":
+                document["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+            for subject in document.get("subjects", ()):
+                subject |= {"name": f"kueue-{subject['name']}", "namespace": KUEUES_NAMESPACE}
+            yield document
+
     def start(self, configuration: Mapping[str, Any] | None = None) -> None:
         """Returns when it is ready: as the leader, or as a standby. By default it is configured as its release is."""
         token = self._plane.token_of(KUEUES_NAMESPACE, _ACCOUNT)
         (self._folder / "kubeconfig").write_text(yaml.safe_dump(self._plane.kubeconfig(token)))
         (self._folder / "configuration.yaml").write_text(yaml.safe_dump(self._local(configuration or self._default())))
         overlay = f"lowerdir=/etc,upperdir={self._folder}/etc,workdir={self._folder}/work"
-        mounted = f'mount -t overlay overlay -o {overlay} /etc && exec "$@"'
+        mounts = [f"mount -t overlay overlay -o {overlay} /etc"]
+        if self._serves_visibility:
+            _VISIBILITY_FOLDER.mkdir(exist_ok=True)  # stays empty: only the program sees what is mounted there
+            mounts.append(f"mount --bind {self._folder} {_VISIBILITY_FOLDER}")
+        mounted = " && ".join([*mounts, 'exec "$@"'])
         with (self._folder / "kueue.log").open("ab") as output:
             command: list[str | Path] = [
                 "unshare", "--mount", "sh", "-c", mounted, "kueue", self._binary, "--kubeconfig", "kubeconfig",
@@ -144,6 +178,8 @@ class RealKueue:
         if self._child is not None:
             children.stop(self._child)
             self._child = None
+            if self._serves_visibility:
+                _VISIBILITY_FOLDER.rmdir()
 
     def _is_ready(self) -> bool:
         assert self._child is not None
@@ -167,7 +203,8 @@ class RealKueue:
             "metrics": {**configuration.get("metrics", {}), "bindAddress": f"127.0.0.1:{self._metrics}"},
             "webhook": {"port": self._webhooks, "host": "127.0.0.1", "certDir": str(self._folder)},
             "internalCertManagement": {"enable": False},
-            "featureGates": {**configuration.get("featureGates", {}), "VisibilityOnDemand": False},
+            "featureGates": {**configuration.get("featureGates", {}), "VisibilityOnDemand": self._serves_visibility},
+            **({"visibilityServer": _VISIBILITY_SERVER} if self._serves_visibility else {}),
         }
 
     def metrics(self) -> bytes:

@@ -14,8 +14,8 @@ from tests.kueue_suite.plane import CONFIGURATION_KEY, AggregatedPlane
 
 @contextlib.contextmanager
 def kueue(plane: AggregatedPlane, source: Path, program: Path, folder: Path) -> Iterator[Kueue]:
-    """Kueue decides. It serves no visibility API: that has its port and its certificate from its Deployment."""
-    real = RealKueue(plane, folder, binary=program, source=source)
+    """Kueue decides, and serves its visibility API."""
+    real = RealKueue(plane, folder, binary=program, source=source, serves_visibility=True)
     real.install()
     decider = Kueue(plane, real)
     try:
