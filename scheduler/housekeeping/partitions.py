@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from psycopg import sql
 
 MONTHS_AHEAD = 2
@@ -39,18 +40,33 @@ def maintain_partitions(cursor: Any, now: datetime | None = None) -> None:
 
 def _make(cursor: Any, start: datetime, end: datetime) -> None:
     """Create a month's partition, and move the rows into it that the default partition received while it was
-    missing."""
+    missing.
+
+    All of it or nothing: a row in a table that is not attached yet is in no decision log.
+    """
     name = partition_name(start)
-    cursor.execute("SELECT to_regclass(%s)", [name])
-    if cursor.fetchone()[0] is not None:
+    if _is_attached(cursor, name):
         return
     table = sql.Identifier(name)
-    create = sql.SQL("CREATE TABLE {} (LIKE scheduler_decision INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
-    cursor.execute(create.format(table))
-    move = sql.SQL(
-        "WITH moved AS (DELETE FROM scheduler_decision_default WHERE decided_at >= {} AND decided_at < {} RETURNING *) "
-        "INSERT INTO {} SELECT * FROM moved"
-    )
-    cursor.execute(move.format(start, end, table))
-    attach = sql.SQL("ALTER TABLE scheduler_decision ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})")
-    cursor.execute(attach.format(table, start.isoformat(), end.isoformat()))
+    with transaction.atomic():
+        # A row that came into the default partition after the move would not let the month's partition be attached.
+        cursor.execute("LOCK TABLE ONLY scheduler_decision IN SHARE UPDATE EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE scheduler_decision_default IN ACCESS EXCLUSIVE MODE")
+        if _is_attached(cursor, name):  # by another process meanwhile
+            return
+        create = sql.SQL(
+            "CREATE TABLE IF NOT EXISTS {} (LIKE scheduler_decision INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"
+        )
+        cursor.execute(create.format(table))
+        move = sql.SQL(
+            "WITH moved AS (DELETE FROM scheduler_decision_default WHERE decided_at >= {} AND decided_at < {} "
+            "RETURNING *) INSERT INTO {} SELECT * FROM moved"
+        )
+        cursor.execute(move.format(start, end, table))
+        attach = sql.SQL("ALTER TABLE scheduler_decision ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})")
+        cursor.execute(attach.format(table, start.isoformat(), end.isoformat()))
+
+
+def _is_attached(cursor: Any, name: str) -> bool:
+    cursor.execute("SELECT FROM pg_inherits WHERE inhrelid = to_regclass(%s)", [name])
+    return cursor.fetchone() is not None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from scheduler.housekeeping.partitions import maintain_partitions, month_start
 from scheduler.models import Decision
+from tests.acceptance.processes import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +63,52 @@ def test_it_takes_over_what_the_default_partition_held() -> None:
         cursor.execute("SELECT count(*) FROM scheduler_decision_default")
         assert cursor.fetchone() == (0,)
     assert Decision.objects.count() == 1
+
+
+def test_a_partition_that_was_left_without_its_log_is_attached_with_its_rows() -> None:
+    """An earlier release could stop between the two."""
+    write_decision(NOVEMBER)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE scheduler_decision_2026_11 (LIKE scheduler_decision INCLUDING DEFAULTS)")
+        cursor.execute("INSERT INTO scheduler_decision_2026_11 SELECT * FROM scheduler_decision_default")
+        cursor.execute("DELETE FROM scheduler_decision_default")
+        maintain_partitions(cursor, NOVEMBER)
+    assert Decision.objects.count() == 1
+    assert "scheduler_decision_2026_11" in partitions()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_decision_that_is_written_meanwhile_does_not_stop_it() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            write_decision(NOVEMBER)
+            made = pool.submit(_maintain)
+            wait_for("a session that waits for this one", _waits_for_a_lock)
+            write_decision(NOVEMBER)
+        made.result()
+    try:
+        assert Decision.objects.count() == 2
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM scheduler_decision_default")
+            assert cursor.fetchone() == (0,)
+    finally:
+        with connection.cursor() as cursor:
+            for name in partitions()[:-1]:
+                cursor.execute(f"DROP TABLE {name}")
+
+
+def _maintain() -> None:
+    try:
+        with connection.cursor() as cursor:
+            maintain_partitions(cursor, NOVEMBER)
+    finally:
+        connection.close()
+
+
+def _waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() is not None
 
 
 def test_it_drops_months_beyond_the_retention() -> None:
