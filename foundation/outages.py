@@ -10,8 +10,9 @@ from django.db import OperationalError
 
 T = TypeVar("T")
 
-_SERVER_ENDS: Final = ("08", "57P")
-"""Classes of SQLSTATE: connection exception; operator intervention, as of a server that stops, crashed or starts."""
+_AWAY: Final = ("08", "53", "57P", "58")
+"""Classes of SQLSTATE: connection exception; insufficient resources, as of a full disk or too many connections; operator
+intervention, as of a server that stops, crashed or starts; system error, as of a disk that fails."""
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _MAX_PAUSE_SECONDS: Final = 10.0
 
@@ -19,9 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Return whether the error means that PostgreSQL is down or closed the connection."""
+    """Return whether the error means that PostgreSQL is down, closed the connection, or lacks disk, memory or
+    connections: nothing that it was asked is at fault, and the same question is answered later."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return error.sqlstate is None or error.sqlstate.startswith(_SERVER_ENDS)
+        return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
     return error.__cause__ is not None and is_database_away(error.__cause__)
 
 

@@ -45,5 +45,7 @@ def test_another_error_is_raised() -> None:
 
 def test_what_is_an_outage() -> None:
     assert is_database_away(raised(psycopg.InterfaceError("the connection is closed")))
+    assert is_database_away(raised(psycopg.errors.DiskFull("could not extend file")))
+    assert is_database_away(raised(psycopg.errors.TooManyConnections("too many clients already")))
     assert not is_database_away(raised(psycopg.errors.LockNotAvailable("lock timeout")))
     assert not is_database_away(ValueError("why"))
