@@ -11,8 +11,8 @@ from django.db import OperationalError
 T = TypeVar("T")
 
 _AWAY: Final = ("08", "53", "57P", "58")
-"""Classes of SQLSTATE: connection exception; insufficient resources, as of a full disk or too many connections; operator
-intervention, as of a server that stops, crashed or starts; system error, as of a disk that fails."""
+"""Classes of SQLSTATE: connection exception; insufficient resources, as of a full disk or too many connections;
+operator intervention, as of a server that stops, crashed or starts; system error, as of a disk that fails."""
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _MAX_PAUSE_SECONDS: Final = 10.0
 

@@ -10,9 +10,9 @@ import { TextLink } from "@/components/link";
 import { ClusterQueueLink } from "@/components/object-links";
 import { QueryError } from "@/components/query-error";
 import { WorkloadActions } from "../actions/workload-actions";
-import { Devices } from "../page/devices";
 import { Events } from "../page/events";
 import { PodSets } from "../page/pod-sets";
+import { WhereItRuns } from "../page/where-it-runs";
 import { StateCard } from "../waiting/why-it-waits";
 import { WorkloadStateBadge } from "./workload-columns";
 
@@ -63,7 +63,7 @@ export function WorkloadPanel({ reference, onClose }: WorkloadPanelProps) {
           <Group gap="xs">
             <WorkloadActions workload={found} />
           </Group>
-          <Devices workload={found} />
+          <WhereItRuns workload={found} />
           <PodSets podSets={found.pod_sets} />
           <Events workload={found} />
         </Stack>

@@ -20,15 +20,13 @@ import { WorkloadActions } from "../actions/workload-actions";
 import { WorkloadStateBadge } from "../list/workload-columns";
 import { StateOfWorkload, type StateOfWorkloadProps } from "../waiting/why-it-waits";
 import { AdmissionChecks, Conditions } from "./conditions";
-import { Devices } from "./devices";
 import { Events } from "./events";
 import { GoneWorkload } from "./gone-workload";
 import { Lifecycle } from "./lifecycle";
 import { PodSets } from "./pod-sets";
-import { Pods } from "./pods";
-import { Use } from "./use";
 import { Variants } from "./variants";
 import { WhereItRan } from "./where-it-ran";
+import { WhereItRuns } from "./where-it-runs";
 
 export interface WorkloadPageProps extends Pick<StateOfWorkloadProps, "candidates"> {
   namespace: string;
@@ -87,11 +85,10 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
       )}
       <Stack gap="md">
         <Variants workload={workload.data} />
-        <Devices workload={workload.data} />
+        <WhereItRuns workload={workload.data} />
         {workload.data.devices.length === 0 && workload.data.status !== "Pending" && (
           <WhereItRan namespace={namespace} name={name} />
         )}
-        <Pods workload={workload.data} />
         <Panel title={t`Lifecycle`}>
           <Lifecycle workload={workload.data} />
         </Panel>
@@ -101,7 +98,6 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
           </Grid.Col>
           <Grid.Col span={{ base: 12, lg: 5 }}>
             <Stack gap="md">
-              <Use workload={workload.data} />
               <PodSets podSets={workload.data.pod_sets} />
               <AdmissionChecks checks={workload.data.admission_checks} />
             </Stack>

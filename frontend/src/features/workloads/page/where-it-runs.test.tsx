@@ -2,9 +2,9 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import type { Pod } from "@/api/types";
+import type { AllocatedDevice, Pod } from "@/api/types";
 import { renderPart, serve } from "@/test-render";
-import { Pods } from "./pods";
+import { WhereItRuns } from "./where-it-runs";
 
 const POD: Pod = {
   name: "train-abc",
@@ -37,14 +37,15 @@ const STUCK: Pod = {
   devices: [],
 };
 
-async function show(pods: Pod[]) {
+async function show(pods: Pod[], devices: AllocatedDevice[] = [], samples: unknown[] = []) {
   const calls = serve([
     [/pods\/\?/, { body: { results: pods, next: null } }],
+    [/samples\/\?/, { body: { results: samples } }],
     [/\/log\//, { body: "starting" }],
   ]);
   await renderPart(
     <ClusterProvider cluster="default">
-      <Pods workload={{ namespace: "team", name: "job-train" } as never} />
+      <WhereItRuns workload={{ namespace: "team", name: "job-train", devices } as never} />
     </ClusterProvider>,
   );
   return calls;
@@ -54,7 +55,9 @@ it("shows where pods run, and why one does not", async () => {
   await show([POD, STUCK]);
   const rows = await screen.findAllByRole("row");
   expect(within(rows[1] as HTMLElement).getByText("gpu-node-01")).toBeDefined();
-  expect(within(rows[1] as HTMLElement).getByText(/4096 MiB, 30 %/)).toBeDefined();
+  expect(within(rows[1] as HTMLElement).getByText("4 GiB")).toBeDefined();
+  expect(within(rows[1] as HTMLElement).getByText("30 %")).toBeDefined();
+  expect(within(rows[1] as HTMLElement).getByText("2 restarts")).toBeDefined();
   expect(within(rows[2] as HTMLElement).getByText("Pending: Unschedulable")).toBeDefined();
   expect(within(rows[2] as HTMLElement).getByText(STUCK.message)).toBeDefined();
 });
@@ -62,7 +65,45 @@ it("shows where pods run, and why one does not", async () => {
 it("shows nothing of a workload without pods", async () => {
   await show([]);
   await waitFor(() => expect(fetch).toBeDefined());
-  expect(screen.queryByText("Pods")).toBeNull();
+  expect(screen.queryByText("Where it runs")).toBeNull();
+});
+
+const HELD: AllocatedDevice[] = [
+  {
+    pod_set: "main",
+    replica: 0,
+    container: "main",
+    node: "gpu-node-01",
+    uuid: "GPU-1",
+    memory_mib: 4096,
+    cores_percent: 30,
+  },
+  {
+    pod_set: "main",
+    replica: 1,
+    container: "main",
+    node: "gpu-node-02",
+    uuid: "GPU-2",
+    memory_mib: 4096,
+    cores_percent: 0,
+  },
+];
+
+it("shows how much of what a pod holds is used, and what has no pod yet", async () => {
+  const sample = { at: "2026-11-20T10:00:00Z", pod_name: POD.name, container: "main", uuid: "GPU-1" };
+  await show([POD], HELD, [
+    { ...sample, memory_used_mib: 1024, utilization_percent: 12, last_kernel_seconds: 3 },
+  ]);
+  const [, first, second] = await screen.findAllByRole("row");
+  expect(await within(first as HTMLElement).findByText("1 GiB used (25 %)")).toBeDefined();
+  expect(within(first as HTMLElement).getByText("12 % busy")).toBeDefined();
+  expect(within(second as HTMLElement).getByText("not created yet")).toBeDefined();
+  expect(within(second as HTMLElement).getAllByText("use not reported")).toHaveLength(2);
+});
+
+it("says that no monitor reports", async () => {
+  await show([POD], HELD);
+  expect(await screen.findByText("No monitor has reported its containers lately.")).toBeDefined();
 });
 
 it("follows the log of a pod", async () => {
