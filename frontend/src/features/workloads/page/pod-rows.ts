@@ -50,6 +50,7 @@ export function podRows({ held, pods, samples, complete }: PodRowsInput): PodRow
     const { pod_set: podSet, replica, node } = first;
     rows.push({ key, podSet, replica, pod: null, node, slices: slices.map((slice) => inUse(slice)) });
   }
+  for (const { slices } of rows) slices.sort((one, other) => one.uuid.localeCompare(other.uuid));
   return rows.sort((one, other) => one.podSet.localeCompare(other.podSet) || one.replica - other.replica);
 }
 

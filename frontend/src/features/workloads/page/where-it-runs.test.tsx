@@ -54,12 +54,12 @@ async function show(pods: Pod[], devices: AllocatedDevice[] = [], samples: unkno
 it("shows where pods run, and why one does not", async () => {
   await show([POD, STUCK]);
   const rows = await screen.findAllByRole("row");
-  expect(within(rows[1] as HTMLElement).getByText("gpu-node-01")).toBeDefined();
-  expect(within(rows[1] as HTMLElement).getByText("4 GiB")).toBeDefined();
-  expect(within(rows[1] as HTMLElement).getByText("30 %")).toBeDefined();
   expect(within(rows[1] as HTMLElement).getByText("2 restarts")).toBeDefined();
-  expect(within(rows[2] as HTMLElement).getByText("Pending: Unschedulable")).toBeDefined();
-  expect(within(rows[2] as HTMLElement).getByText(STUCK.message)).toBeDefined();
+  expect(within(rows[2] as HTMLElement).getByText("gpu-node-01")).toBeDefined();
+  expect(within(rows[2] as HTMLElement).getByText("4 GiB")).toBeDefined();
+  expect(within(rows[2] as HTMLElement).getByText("30 %")).toBeDefined();
+  expect(within(rows[3] as HTMLElement).getByText("Pending: Unschedulable")).toBeDefined();
+  expect(within(rows[3] as HTMLElement).getByText(STUCK.message)).toBeDefined();
 });
 
 it("shows nothing of a workload without pods", async () => {
@@ -94,10 +94,10 @@ it("shows how much of what a pod holds is used, and what has no pod yet", async 
   await show([POD], HELD, [
     { ...sample, memory_used_mib: 1024, utilization_percent: 12, last_kernel_seconds: 3 },
   ]);
-  const [, first, second] = await screen.findAllByRole("row");
+  const [, , first, other, second] = await screen.findAllByRole("row");
   expect(await within(first as HTMLElement).findByText("1 GiB used (25 %)")).toBeDefined();
   expect(within(first as HTMLElement).getByText("12 % busy")).toBeDefined();
-  expect(within(second as HTMLElement).getByText("not created yet")).toBeDefined();
+  expect(within(other as HTMLElement).getByText("not created yet")).toBeDefined();
   expect(within(second as HTMLElement).getAllByText("use not reported")).toHaveLength(2);
 });
 

@@ -2,7 +2,7 @@
 
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
-import { Button, Table, Text } from "@mantine/core";
+import { Button, Group, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useLive } from "@/api/cluster";
@@ -17,6 +17,7 @@ import { WideTable } from "@/components/table/wide-table";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { formatAge } from "@/lib/time";
+import classes from "../workloads.module.css";
 import { PodLog } from "./pod-log";
 import { type PodRow, podRows, type SliceInUse } from "./pod-rows";
 
@@ -43,12 +44,6 @@ export function WhereItRuns({ workload }: { workload: WorkloadDetail }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
-                <Trans>Pod</Trans>
-              </Table.Th>
-              <Table.Th>
-                <Trans>State</Trans>
-              </Table.Th>
-              <Table.Th>
                 <Trans>Node and device</Trans>
               </Table.Th>
               <Table.Th>
@@ -57,7 +52,6 @@ export function WhereItRuns({ workload }: { workload: WorkloadDetail }) {
               <Table.Th>
                 <Trans>Cores</Trans>
               </Table.Th>
-              <Table.Th />
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -99,74 +93,75 @@ interface RowsProps {
   onLog: (pod: Pod) => void;
 }
 
-/** One line for each slice; what belongs to the pod spans them. */
+/** A line for the pod, and one for each slice that it holds. */
 function Rows({ row, color, absent, isReported, onLog }: RowsProps) {
   const { pod, podSet, replica, node, slices } = row;
-  const lines = slices.length > 0 ? slices : [null];
-  return lines.map((slice, place) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: a container may hold two equal slices of one device
-    <Table.Tr key={place}>
-      {place === 0 && (
-        <>
-          <Table.Td rowSpan={lines.length} style={{ overflowWrap: "anywhere" }}>
-            {pod === null ? `${podSet}-${replica}` : pod.name}
+  return (
+    <>
+      <Table.Tr className={classes.groupRow}>
+        <Table.Td colSpan={3}>
+          <Group gap="xs" wrap="nowrap" justify="space-between" align="flex-start">
+            <span className={classes.groupHead}>
+              <b style={{ overflowWrap: "anywhere" }}>{pod === null ? `${podSet}-${replica}` : pod.name}</b>
+              {pod !== null && (
+                <span className={classes.second}>
+                  {podSet} {replica}
+                </span>
+              )}
+              {pod === null ? <span className={classes.second}>{absent}</span> : <State pod={pod} />}
+              {slices.length === 0 && node !== "" && <NodeLink name={node} />}
+            </span>
             {pod !== null && (
-              <Text fz="xs" c="var(--kw-muted)">
-                {podSet} {replica}
-              </Text>
+              <Button
+                variant="default"
+                size="compact-xs"
+                style={{ flexShrink: 0 }}
+                onClick={() => onLog(pod)}
+                aria-label={t`Log of ${pod.name}`}
+              >
+                <Trans>Log</Trans>
+              </Button>
             )}
-          </Table.Td>
-          <Table.Td rowSpan={lines.length}>{pod === null ? absent : <State pod={pod} />}</Table.Td>
-        </>
-      )}
-      <Table.Td>
-        {node === "" ? "–" : <NodeLink name={node} />}{" "}
-        {slice !== null && <Device node={node} slice={slice} />}
-      </Table.Td>
-      <Table.Td miw={130}>
-        {slice !== null && <Memory slice={slice} color={color} isReported={isReported} />}
-      </Table.Td>
-      <Table.Td miw={110}>
-        {slice !== null && <Cores slice={slice} color={color} isReported={isReported} />}
-      </Table.Td>
-      {place === 0 && (
-        <Table.Td rowSpan={lines.length} ta="right">
-          {pod !== null && (
-            <Button
-              variant="default"
-              size="compact-xs"
-              onClick={() => onLog(pod)}
-              aria-label={t`Log of ${pod.name}`}
-            >
-              <Trans>Log</Trans>
-            </Button>
+          </Group>
+          {pod !== null && pod.message !== "" && (
+            <Text fz="xs" c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+              {pod.message}
+            </Text>
           )}
         </Table.Td>
-      )}
-    </Table.Tr>
-  ));
+      </Table.Tr>
+      {slices.map((slice) => (
+        <Table.Tr key={`${slice.container} ${slice.uuid}`}>
+          <Table.Td>
+            {node !== "" && <NodeLink name={node} />} <Device node={node} slice={slice} />
+          </Table.Td>
+          <Table.Td miw={110}>
+            <Memory slice={slice} color={color} isReported={isReported} />
+          </Table.Td>
+          <Table.Td miw={90}>
+            <Cores slice={slice} color={color} isReported={isReported} />
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </>
+  );
 }
 
 function State({ pod }: { pod: Pod }) {
   return (
     <>
-      <Text fz="sm" c={phaseColor(pod)}>
+      <Text span fz="sm" c={phaseColor(pod)}>
         {phaseWords(pod)}
       </Text>
-      {pod.message !== "" && (
-        <Text fz="xs" c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
-          {pod.message}
-        </Text>
-      )}
       {pod.started_at !== null && (
-        <Text fz="xs" c="var(--kw-muted)">
+        <span className={classes.second}>
           <Trans>
             started <Ago time={pod.started_at} />
           </Trans>
-        </Text>
+        </span>
       )}
       {pod.restarts > 0 && (
-        <Text fz="xs" c="var(--kw-over)">
+        <Text span fz="xs" c="var(--kw-over)">
           <Plural value={pod.restarts} one="# restart" other="# restarts" />
         </Text>
       )}
