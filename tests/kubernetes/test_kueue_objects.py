@@ -242,7 +242,11 @@ def _turn(served: RealServedCluster, turns: range) -> None:
     for number in turns:
         served.watcher.resync()
         served.engine.run()
-        push_pending(served.cluster, served.client, lambda number=number: time.time() + 10.0 * number)
+        push_pending(served.cluster, served.client, _clock(10.0 * number))
+
+
+def _clock(ahead_seconds: float) -> Callable[[], float]:
+    return lambda: time.time() + ahead_seconds
 
 
 def _decided(job_name: str) -> bool:
