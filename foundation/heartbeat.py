@@ -146,12 +146,13 @@ def note_life(role: Role, cluster: str = "") -> None:
         _log.warning("The heartbeat of %s could not be read: %s", role, error)
 
 
-def note_failure(role: Role, cluster: str) -> None:
-    """Say that the work of a role for a cluster fails: from now on, unless it failed before. Never fails because of
-    Redis.
+def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
+    """Say that the work of a role for a cluster fails, unless it failed before. Never fails because of Redis.
+
+    `seconds`: for how long it fails already, as a server that does not answer is waited for.
     """
     try:
-        redis_client().hsetnx(_SEEN, f"{role}/{cluster}", repr(_ask_clock().shared))
+        redis_client().hsetnx(_SEEN, f"{role}/{cluster}", repr(_ask_clock().shared - seconds))
     except RedisError as error:
         _log.warning("The failure of %s in cluster %s could not be noted: %s", role, cluster, error)
 

@@ -138,6 +138,7 @@ def push_pending(
                 cluster.name, cluster.kueue_holder,
             )  # fmt: skip
             return report
+        began = time.monotonic()
         try:
             client = client or client_for(cluster)
             if not pushes_alone(cluster, client):
@@ -160,7 +161,7 @@ def push_pending(
                 _Sweep(cluster, client, report, clock).do(work, may_start)
             note_recovery(Role.CLUSTER_PUSH, cluster.name)
         except ClusterError as error:
-            note_failure(Role.CLUSTER_PUSH, cluster.name)
+            note_failure(Role.CLUSTER_PUSH, cluster.name, time.monotonic() - began)
             _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
 

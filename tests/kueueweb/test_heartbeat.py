@@ -26,8 +26,10 @@ from foundation.heartbeat import (
     RoleHealth,
     is_alive,
     join_loops,
+    note_failure,
     note_life,
     note_progress,
+    note_recovery,
     role_health,
     touch_heartbeat,
 )
@@ -164,6 +166,20 @@ def test_the_clock_of_a_watcher_is_not_that_of_its_api_server(monkeypatch: pytes
     note_life(Role.API_SERVER, "a")
     [server] = [each for each in role_health(["a"], time.time()) if each.role == Role.API_SERVER]
     assert (server.alive, server.clock_ahead_seconds) == (True, None)
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_a_failure_lasts_since_it_began_and_until_it_recovers() -> None:
+    def shown() -> list[bool]:
+        return [each.alive for each in role_health(["a"], time.time()) if each.role == Role.CLUSTER_PUSH]
+
+    note_failure(Role.CLUSTER_PUSH, "a", SILENT_SECONDS + 10.0)
+    note_failure(Role.CLUSTER_PUSH, "a")
+    assert shown() == [False]
+    note_recovery(Role.CLUSTER_PUSH, "a")
+    assert shown() == []
+    note_failure(Role.CLUSTER_PUSH, "a")
+    assert shown() == [True]
 
 
 @pytest.mark.usefixtures("no_heartbeats")
