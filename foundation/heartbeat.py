@@ -37,10 +37,15 @@ WRONG_CLOCK_SECONDS: Final = 5.0
 """A clock that differs from that of Redis by more is wrong."""
 _SLOW_SECONDS: Final = 1.0
 """After a round trip of this length, the clock's difference is too uncertain."""
+FAILING_SECONDS: Final = 150.0
+"""A failure of which nothing was said for longer has ended. A push says so after at most two requests that got no
+answer."""
 _KNOWN_SECONDS: Final = 24 * 3600.0
 """A webhook or a visibility server that has been silent for longer was taken away."""
 _SEEN: Final = "kueueweb:heartbeats"
 _CLOCKS: Final = "kueueweb:process-clocks"
+_FAILING: Final = "kueueweb:failing"
+"""By role and cluster: since when it fails, and when that was said last."""
 
 
 class Role(StrEnum):
@@ -58,7 +63,8 @@ class Role(StrEnum):
     API_SERVER = "api-server"
     """The API server of a cluster, which is not a process of ours: the watcher says when it answers."""
     CLUSTER_PUSH = "cluster-push"
-    """The push to one cluster, which is in the list only while that cluster refuses it or does not answer it."""
+    """The push to one cluster, which is in the list only while no sweep ends: the cluster does not answer, or refuses
+    what every sweep asks. A refused write of one workload is not shown here."""
 
 
 _ROLES: Final = frozenset(role.value for role in Role)
@@ -147,12 +153,17 @@ def note_life(role: Role, cluster: str = "") -> None:
 
 
 def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
-    """Say that the work of a role for a cluster fails, unless it failed before. Never fails because of Redis.
+    """Say that the work of a role for a cluster fails. Never fails because of Redis.
 
-    `seconds`: for how long it fails already, as a server that does not answer is waited for.
+    `seconds`: for how long it fails already, as a server that does not answer is waited for. The failure began with the
+    first note, and is forgotten if no further one comes for FAILING_SECONDS: the process has ended, or its cluster has.
     """
+    place = f"{role}/{cluster}"
     try:
-        redis_client().hsetnx(_SEEN, f"{role}/{cluster}", repr(_ask_clock().shared - seconds))
+        now = _ask_clock().shared
+        known = _failures({place.encode(): redis_client().hget(_FAILING, place) or b""}, now)
+        since = known.get(place.encode(), now - seconds)
+        redis_client().hset(_FAILING, place, f"{since!r} {now!r}")
     except RedisError as error:
         _log.warning("The failure of %s in cluster %s could not be noted: %s", role, cluster, error)
 
@@ -160,9 +171,15 @@ def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
 def note_recovery(role: Role, cluster: str) -> None:
     """Say that the work of a role for a cluster does not fail any more. Never fails because of Redis."""
     try:
-        redis_client().hdel(_SEEN, f"{role}/{cluster}")
+        redis_client().hdel(_FAILING, f"{role}/{cluster}")
     except RedisError as error:
         _log.warning("The recovery of %s in cluster %s could not be noted: %s", role, cluster, error)
+
+
+def _failures(found: dict[bytes, bytes], shared: float) -> dict[bytes, float]:
+    """Return by role and cluster since when it fails. `shared` is the time by Redis' clock."""
+    noted = {place: [float(moment) for moment in value.split()] for place, value in found.items() if value}
+    return {place: since for place, (since, last) in noted.items() if shared - last < FAILING_SECONDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +265,12 @@ def _signs() -> _Signs:
         with redis_client().pipeline(transaction=False) as questions:
             questions.hgetall(_SEEN)
             questions.hgetall(_CLOCKS)
+            questions.hgetall(_FAILING)
             questions.time()
             began, now = time.monotonic(), time.time()
-            seen, clocks, answer = questions.execute()
+            seen, clocks, failing, answer = questions.execute()
         clock = _clock(answer, began, now)
+        seen |= {place: repr(since).encode() for place, since in _failures(failing, clock.shared).items()}
         return _Signs(_by_place(seen), _by_place(_living_clocks(clocks, clock.shared)), clock)
     except RedisError as error:
         _log.warning("The processes' heartbeats could not be read: %s", error)

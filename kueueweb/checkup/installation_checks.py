@@ -55,7 +55,8 @@ def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
         check = f"process-{each.role}" + (f"/{each.cluster}" if each.cluster else "")
         seen = each.last_seen_at
         if each.role == Role.CLUSTER_PUSH:
-            yield fail(check, "its cluster refuses decisions, or does not answer", _CONNECT)
+            if not each.alive:
+                yield fail(check, "its cluster does not answer, or lets no sweep end", _CONNECT)
         elif each.alive and each.clock_fault:
             yield fail(check, each.clock_fault, "Set the clocks of all machines by NTP.")
         elif each.alive:

@@ -25,7 +25,7 @@ DAYS = 3 * 24 * 3600.0
 
 @pytest.fixture(autouse=True)
 def no_heartbeats() -> None:
-    redis_client().delete("kueueweb:heartbeats")
+    redis_client().delete("kueueweb:heartbeats", "kueueweb:failing")
 
 
 def test_a_server_that_answers_is_alive_and_one_that_refuses_is_not(system: System) -> None:
@@ -61,9 +61,10 @@ def test_a_push_that_its_cluster_refuses_is_shown_until_it_succeeds(system: Syst
     system.chaos(refusal=500)
     push_pending(system.cluster, system.client)
     assert (shown(0.0), shown(), shown(DAYS)) == ([True], [False], [False])
-    since = redis_client().hget("kueueweb:heartbeats", f"{Role.CLUSTER_PUSH}/{name}")
+    [before] = [each for each in role_health([name], time.time()) if each.role == Role.CLUSTER_PUSH]
     push_pending(system.cluster, system.client)
-    assert redis_client().hget("kueueweb:heartbeats", f"{Role.CLUSTER_PUSH}/{name}") == since, "it lasts since then"
+    [after] = [each for each in role_health([name], time.time()) if each.role == Role.CLUSTER_PUSH]
+    assert after.last_seen_at == before.last_seen_at, "it lasts since then"
     system.chaos(refusal=0)
     push_pending(system.cluster, system.client)
     assert shown() == []
@@ -74,7 +75,7 @@ def test_a_webhook_lives_while_the_database_and_the_api_server_answer_it(system:
     heartbeat = ReachHeartbeat(Role.WEBHOOK, name, partial(reach_servers, system.cluster, system.client))
 
     def lives() -> bool:
-        redis_client().delete("kueueweb:heartbeats")
+        redis_client().delete("kueueweb:heartbeats", "kueueweb:failing")
         heartbeat.ask()
         return is_alive(Role.WEBHOOK, name)
 

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from accounts.models import Cluster
 from foundation.heartbeat import (
+    FAILING_SECONDS,
     HEARTBEAT_SECONDS,
     SILENT_SECONDS,
     Role,
@@ -86,7 +87,7 @@ def test_while_a_loop_hangs_the_others_of_its_process_do_not_touch_the_file(sett
 
 @pytest.fixture
 def no_heartbeats() -> None:
-    redis_client().delete("kueueweb:heartbeats", "kueueweb:process-clocks")
+    redis_client().delete("kueueweb:heartbeats", "kueueweb:process-clocks", "kueueweb:failing")
 
 
 @pytest.mark.usefixtures("no_heartbeats")
@@ -180,6 +181,18 @@ def test_a_failure_lasts_since_it_began_and_until_it_recovers() -> None:
     assert shown() == []
     note_failure(Role.CLUSTER_PUSH, "a")
     assert shown() == [True]
+
+
+@pytest.mark.usefixtures("no_heartbeats")
+def test_a_failure_of_which_nothing_more_is_said_is_forgotten() -> None:
+    """As after its cluster was deleted, got another mode, or is pushed to by another installation."""
+    now = time.time()
+    for last, expected in ((now - FAILING_SECONDS + 60.0, 1), (now - FAILING_SECONDS - 1.0, 0)):
+        redis_client().hset("kueueweb:failing", f"{Role.CLUSTER_PUSH}/a", f"{now - 3600.0!r} {last!r}")
+        assert sum(each.role == Role.CLUSTER_PUSH for each in role_health(["a"], now)) == expected
+    note_failure(Role.CLUSTER_PUSH, "a")
+    [again] = [each for each in role_health(["a"], now) if each.role == Role.CLUSTER_PUSH]
+    assert again.alive, "a new failure"
 
 
 @pytest.mark.usefixtures("no_heartbeats")
