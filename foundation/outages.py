@@ -10,9 +10,9 @@ from django.db import OperationalError
 
 T = TypeVar("T")
 
-_AWAY: Final = ("08", "53", "57P", "58")
-"""Classes of SQLSTATE: connection exception; insufficient resources, as of a full disk or too many connections;
-operator intervention, as of a server that stops, crashed or starts; system error, as of a disk that fails."""
+_AWAY: Final = ("08", "57P", "53100", "53300", "58030")
+"""Classes and codes of SQLSTATE: connection exception; operator intervention, as of a server that stops, crashed or
+starts; a full disk; too many connections; a disk that fails. Other lacks may be those of a single statement."""
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _MAX_PAUSE_SECONDS: Final = 10.0
 
@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Return whether the error means that PostgreSQL is down, closed the connection, or lacks disk, memory or
-    connections: nothing that it was asked is at fault, and the same question is answered later."""
+    """Return whether the error means that PostgreSQL is down, closed the connection, or has no disk or connection left:
+    no statement is at fault, and the same one succeeds later."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
     return error.__cause__ is not None and is_database_away(error.__cause__)

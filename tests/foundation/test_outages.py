@@ -47,5 +47,7 @@ def test_what_is_an_outage() -> None:
     assert is_database_away(raised(psycopg.InterfaceError("the connection is closed")))
     assert is_database_away(raised(psycopg.errors.DiskFull("could not extend file")))
     assert is_database_away(raised(psycopg.errors.TooManyConnections("too many clients already")))
+    for of_a_statement in ("OutOfMemory", "ConfigurationLimitExceeded", "UndefinedFile"):
+        assert not is_database_away(raised(getattr(psycopg.errors, of_a_statement)("no")))
     assert not is_database_away(raised(psycopg.errors.LockNotAvailable("lock timeout")))
     assert not is_database_away(ValueError("why"))
