@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from accounts.models import Cluster
 from foundation.postgresql.instances import Columns, instances
@@ -18,6 +19,15 @@ _WITH_JOBS: Final = f"""
     SELECT {_WORKLOAD.text}, {_JOB.text} FROM {_WORKLOAD.table} AS workload
     LEFT JOIN {_JOB.table} AS job ON job.id = workload.job_id WHERE
 """  # noqa: S608 (constants)
+
+
+class _Kept(QuerySet[PodSet]):
+    """The pod sets of one row. They can be iterated and counted; a query made of them would be one for all rows."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("the pod sets of a row that was read by written SQL can be read by .all() alone")
+
+    _chain = _raw_delete = update = aggregate = _refuse
 
 
 def workload_rows(where: str, parameters: Sequence[Any]) -> list[Workload]:
@@ -55,7 +65,7 @@ def _with_pod_sets(rows: list[Workload]) -> list[Workload]:
         for pod_set in found[row.pk]:
             pod_set.workload = row
         # As Django does for `prefetch_related`, which builds a query for each workload.
-        kept = PodSet.objects.all()
+        kept = _Kept(PodSet)
         kept._result_cache, kept._prefetch_done = found[row.pk], True  # type: ignore[attr-defined]  # noqa: SLF001
         row._prefetched_objects_cache = {"pod_sets": kept}  # type: ignore[attr-defined]  # noqa: SLF001
     return rows

@@ -54,6 +54,22 @@ def test_workloads_have_all_their_columns_jobs_and_pod_sets() -> None:
     assert workload_rows("id < %s", [0]) == []
 
 
+def test_a_query_made_of_a_rows_pod_sets_is_refused() -> None:
+    """It would be one of the pod sets of all rows."""
+    submitted()
+    [row, *_] = workload_rows("id > %s ORDER BY id", [0])
+    assert [(pod_set.name, pod_set.pk) for pod_set in row.pod_sets.all()] != []
+    assert (row.pod_sets.count(), row.pod_sets.exists(), row.pod_sets.first()) == (1, True, row.pod_sets.all()[0])
+    for query in (
+        lambda: row.pod_sets.filter(name="main"),
+        lambda: row.pod_sets.update(count=77),
+        lambda: row.pod_sets.values_list("name"),
+        lambda: row.pod_sets.aggregate(models.Sum("count")),
+    ):
+        with pytest.raises(TypeError, match=r"by \.all\(\) alone"):
+            query()
+
+
 def test_a_job_is_read_without_its_manifest_which_is_read_when_it_is_asked_for() -> None:
     row = submitted()[0]
     assert row.job_id is not None
