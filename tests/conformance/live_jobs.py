@@ -110,6 +110,13 @@ def _version(obj: JsonObject) -> str:
     return str(crc32(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)) + 1)
 
 
+_OF_A_ROUND: Final = (
+    "pk", "name", "status", "push_sequence", "pushed_sequence", "queue_name", "active", "on_hold", "evicted_at",
+    "conditions", "ending",
+)  # fmt: skip
+"""The columns of workloads that tell whether a round changed something."""
+
+
 class LiveScenario(JobScenario):
     """A scenario whose workloads are rows, and whose controllers are the watcher and the push."""
 
@@ -171,7 +178,7 @@ class LiveScenario(JobScenario):
 
     def _rows(self) -> Any:
         rows = Workload.objects.filter(cluster=self.cluster).order_by("pk")
-        return list(rows.values_list("pk", "name", "status", "push_sequence", "pushed_sequence", "queue_name"))
+        return list(rows.values_list(*_OF_A_ROUND))
 
     def _schedule(self) -> None:
         """Act as the scheduler: evict workloads that are to be removed, and take the quota of stopped ones."""
