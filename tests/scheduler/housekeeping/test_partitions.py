@@ -79,14 +79,14 @@ def test_a_partition_that_was_left_without_its_log_is_attached_with_its_rows() -
 
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_that_is_written_meanwhile_does_not_stop_it() -> None:
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            write_decision(NOVEMBER)
-            made = pool.submit(_maintain)
-            wait_for("a session that waits for this one", _waits_for_a_lock)
-            write_decision(NOVEMBER)
-        made.result()
     try:
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic():
+                write_decision(NOVEMBER)
+                made = pool.submit(_maintain)
+                wait_for("a session that waits for this one", _waits_for_a_lock)
+                write_decision(NOVEMBER)
+            made.result()
         assert Decision.objects.count() == 2
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM scheduler_decision_default")
@@ -107,7 +107,10 @@ def _maintain() -> None:
 
 def _waits_for_a_lock() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT FROM pg_locks WHERE NOT granted AND relation = 'scheduler_decision_default'::regclass "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
         return cursor.fetchone() is not None
 
 
