@@ -193,8 +193,8 @@ function Device({ node, slice }: { node: string; slice: SliceInUse }) {
         uuid={slice.uuid}
         label={index === undefined ? slice.uuid.slice(0, 12) : t`device ${index}`}
       />
-      <Text fz="xs" c="var(--kw-muted)" title={slice.uuid}>
-        {slice.container}
+      <Text fz="xs" c="var(--kw-muted)" title={slice.uuid} truncate maw={220}>
+        {slice.container} · {slice.uuid}
       </Text>
     </>
   );
