@@ -161,8 +161,8 @@ def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
     place = f"{role}/{cluster}"
     try:
         now = _ask_clock().shared
-        known = _failures({place.encode(): redis_client().hget(_FAILING, place) or b""}, now)
-        since = known.get(place.encode(), now - seconds)
+        found: Any = redis_client().hgetall(_FAILING)
+        since = _failures(found, now).get(place.encode(), now - seconds)
         redis_client().hset(_FAILING, place, f"{since!r} {now!r}")
     except RedisError as error:
         _log.warning("The failure of %s in cluster %s could not be noted: %s", role, cluster, error)
@@ -178,7 +178,7 @@ def note_recovery(role: Role, cluster: str) -> None:
 
 def _failures(found: dict[bytes, bytes], shared: float) -> dict[bytes, float]:
     """Return by role and cluster since when it fails. `shared` is the time by Redis' clock."""
-    noted = {place: [float(moment) for moment in value.split()] for place, value in found.items() if value}
+    noted = {place: [float(moment) for moment in value.split()] for place, value in found.items()}
     return {place: since for place, (since, last) in noted.items() if shared - last < FAILING_SECONDS}
 
 
