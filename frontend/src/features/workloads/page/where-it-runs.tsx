@@ -193,7 +193,7 @@ function Device({ node, slice }: { node: string; slice: SliceInUse }) {
         uuid={slice.uuid}
         label={index === undefined ? slice.uuid.slice(0, 12) : t`device ${index}`}
       />
-      <Text fz="xs" c="var(--kw-muted)" title={slice.uuid} truncate maw={220}>
+      <Text fz="xs" c="var(--kw-muted)" title={slice.uuid} truncate maw="min(220px, 34vw)">
         {slice.container} · {slice.uuid}
       </Text>
     </>
