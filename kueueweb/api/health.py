@@ -41,6 +41,8 @@ def _roles() -> dict[str, str]:
 
 
 def _fault(role: RoleHealth, now: float) -> str:
+    if role.role is Role.CLUSTER_PUSH and not role.alive and role.last_seen_at is not None:
+        return f"no sweep has ended for {_age(role.last_seen_at, now)}"
     if not role.alive:
         return "silent" if role.last_seen_at is None else f"silent for {_age(role.last_seen_at, now)}"
     return role.clock_fault

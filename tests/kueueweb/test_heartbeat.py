@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -185,7 +186,7 @@ def test_a_failure_lasts_since_it_began_and_until_it_recovers() -> None:
 
 @pytest.mark.usefixtures("no_heartbeats")
 def test_a_failure_of_which_nothing_more_is_said_is_forgotten() -> None:
-    """As after its cluster was deleted, got another mode, or is pushed to by another installation."""
+    """Its cluster may have been deleted, have another mode, or be pushed to by another installation."""
     now = time.time()
     for last, expected in ((now - FAILING_SECONDS + 60.0, 1), (now - FAILING_SECONDS - 1.0, 0)):
         redis_client().hset("kueueweb:failing", f"{Role.CLUSTER_PUSH}/a", f"{now - 3600.0!r} {last!r}")
@@ -252,6 +253,10 @@ def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well(monkeyp
     roles = readiness()["roles"]
     assert isinstance(roles, dict)
     assert roles["push"] == FAULTS[-3600.0]
+    note_failure(Role.CLUSTER_PUSH, "default", 60.0)
+    roles = readiness()["roles"]
+    assert isinstance(roles, dict)
+    assert re.fullmatch(r"no sweep has ended for \d+ s", roles["cluster-push"])
 
 
 @pytest.fixture

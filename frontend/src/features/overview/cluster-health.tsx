@@ -83,7 +83,7 @@ export function ClusterHealth() {
                 >
                   {role.role === "cluster-push" ? (
                     <Trans>
-                      no decision reaches it since <Ago time={role.last_seen_at} />
+                      began to fail <Ago time={role.last_seen_at} />
                     </Trans>
                   ) : role.last_seen_at === null ? (
                     <Trans>not seen yet</Trans>
