@@ -153,8 +153,8 @@ class WorldObjects:
             self._records.outdate(self._in_namespace(namespace), requests=True)
 
     def set_limit_range(self, limit_range: LimitRange) -> None:
-        """Add or replace a LimitRange. Pending workloads of its namespace get new requests and may be tried again;
-        those that hold quota keep it."""
+        """Add or replace a LimitRange. Pending workloads of its namespace get new requests and may be tried again.
+        Workloads with quota keep it."""
         self._state.journal.note_again(self._state.pod_defaults)
         if self._state.pod_defaults.set_limit_range(limit_range):
             self._records.outdate(self._in_namespace(limit_range.namespace), requests=True)
@@ -178,8 +178,8 @@ class WorldObjects:
             self._records.outdate(self._running_under(name), requests=True)
 
     def set_device_objects(self, objects: DeviceObjects) -> None:
-        """Replace the device classes, published devices and claim templates. Workloads with claims get new requests;
-        those that wait may be tried again."""
+        """Replace the device classes, published devices and claim templates. Workloads with claims get new requests.
+        Pending ones may be tried again."""
         self._records.set_device_objects(objects)
 
     def _in_namespace(self, namespace: str) -> Iterator[str]:

@@ -99,7 +99,7 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def test_each_bad_day_names_tests_that_are_there() -> None:
-    """Every bad day is a test. A row of the table names those that fail without what it says."""
+    """Each row of the table names the tests that fail if its statement is not true."""
     text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
     table = text.partition("### Bad days")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")][2:]

@@ -105,7 +105,7 @@ def test_the_steps_of_a_batch_ask_no_more_statements_than_they_did(system: Syste
 
 
 def test_a_job_that_starts_as_the_watcher_saw_it_gets_one_pass(system: System) -> None:
-    """What its pass wrote is what the cluster has then: another pass would change nothing."""
+    """The cluster then has the job as the pass wrote it, so another pass would change nothing."""
     system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     for number in range(FEW):
         system.client.create(JOBS, queued(job(f"few-{number}", suspend=True, requests={"cpu": "100m"})))
