@@ -35,14 +35,17 @@ class PastJob:
 
 
 def past_jobs(fleet: str, until: float, days: int, time_scale: float, chance: random.Random) -> Iterator[PastJob]:
-    """Yield the jobs of the last days in the order of their arrival. `time_scale` is the demo's."""
+    """Yield the jobs of the last days in the order of their arrival. `time_scale` is the demo's.
+
+    None arrives in the last second, because each ends after it began and before `until`.
+    """
     arrivals = Arrivals(fleet, chance)
     begin = at = until - days * 86_400.0
     while True:
         is_live = at >= until - LIVE_SECONDS
         stretch = 1.0 / time_scale if is_live else STRETCH
         at += arrivals.pause_seconds() * stretch / (1.0 if is_live else busyness(at))
-        if at >= until:
+        if at >= until - 1:
             return
         stretch = 1.0 / time_scale if at >= until - LIVE_SECONDS else STRETCH
         tenant, manifest = arrivals.job((at - begin) / STRETCH)

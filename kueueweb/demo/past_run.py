@@ -1,6 +1,7 @@
 """Runs the jobs of the past through the scheduler's own cycles, on a virtual clock. Pure, given a World.
 
-Decisions are those of the scheduler. Pods start at once and stop at once.
+Decisions are those of the scheduler. Pods start at once and stop at once. A cycle takes a millisecond, so that a
+workload that one cycle admits and the next one preempts has held its quota for a while.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import heapq
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from kueueweb.demo.arrivals import MAX_WAITING
@@ -24,6 +26,8 @@ from scheduling.model.vocabulary import FinishedReason
 from scheduling.model.workload import PodSet, Workload
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
+
+_CYCLE_SECONDS: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class PastRun:
     uses: list[EndedUse] = field(default_factory=list)
     _known: dict[str, _Known] = field(default_factory=dict)
     _ends: list[tuple[float, str]] = field(default_factory=list)
+    _cycle_at: float = 0.0
 
     def run(self, jobs: Iterator[PastJob], moments: Iterable[int], until: int) -> Iterator[int]:
         """Yield each of the moments, when the World is as it was then.
@@ -131,7 +136,10 @@ class PastRun:
 
     def _cycles(self, now: float) -> None:
         for result in run_until_idle(self.world, now):
-            self._note(result, now)
+            self._cycle_at = max(now, self._cycle_at + _CYCLE_SECONDS)
+            self._note(result, self._cycle_at)
+            for preemption in result.preemptions:
+                self.world.release_workload(preemption.workload, now)
 
     def _note(self, result: CycleResult, now: float) -> None:
         for admission in result.admissions:
@@ -149,7 +157,6 @@ class PastRun:
             self._decide(workload, now, result.cycle, preemption.kind, queue, reason, message, detail)
             self._stop(workload, known, now, "Preempted", preemption.reason)
             known.ends_at, known.queued_at = None, now
-            self.world.release_workload(workload.key, now)
         for outcome in result.outcomes:
             self._still_waits(outcome, now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
@@ -20,7 +20,10 @@ from history.models import CountSample, DeviceSample, QuotaSample, Scope, Subjec
 from history.services.series_reading import Reader, Selection, window
 from kueueweb.demo.past import make_past
 from kueueweb.demo.past_jobs import LIVE_SECONDS, past_jobs
+from kueueweb.demo.past_run import PastRun
+from queues.models import WorkloadPriorityClass
 from scheduler.models import Decision
+from scheduler.store.world_reading import read_world
 from simulation.fleet import SEVERAL, fleet
 
 pytestmark = pytest.mark.django_db
@@ -99,6 +102,17 @@ def _check_charts(cluster: Cluster) -> None:
     lines = Reader(cluster.pk, day).lines(Selection(Scope.CLUSTER, None, ("admitted", "devices_held", "started")))
     assert {line.metric for line in lines} == {"admitted", "devices_held", "started"}
     assert all(value is not None for line in lines for value in line.values)
+
+
+def test_a_workload_that_is_preempted_at_once_has_held_quota_for_a_while(cluster: Cluster) -> None:
+    """In the day before this moment, the cycle after an admission preempts the admitted workload."""
+    until = datetime(2026, 11, 28, 12, 30, tzinfo=UTC).timestamp()
+    chance = random.Random(1)
+    priorities = dict(WorkloadPriorityClass.objects.filter(cluster=cluster).values_list("name", "value"))
+    run = PastRun(read_world(cluster, until - DAY.total_seconds(), holders=False), priorities, chance)
+    assert list(run.run(past_jobs(SEVERAL, until, 1, 10.0, chance), [], int(until))) == []
+    assert any(use.ended_at - use.reserved_at < 1 for use in run.uses)
+    assert all(use.queued_at <= use.reserved_at < use.ended_at <= until for use in run.uses)
 
 
 def test_the_last_jobs_run_as_fast_as_those_of_the_demo() -> None:
