@@ -51,6 +51,16 @@ def quick_requests() -> None:
     django_settings.KUBERNETES_REQUESTS_PER_SECOND = django_settings.KUBERNETES_REQUEST_BURST = 10_000.0
 
 
+@pytest.fixture(scope="session", autouse=True)
+def slow_engines() -> Iterator[None]:
+    """An engine decides all it can in each run, on the slowest machine too."""
+    from tests.engines import take_their_time
+
+    with pytest.MonkeyPatch.context() as patch:
+        take_their_time(patch)
+        yield
+
+
 @pytest.fixture(scope="session")
 def live_services() -> None:
     """PostgreSQL and Valkey run. Tests that use the database get them without asking."""

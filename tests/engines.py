@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
+import pytest
 from django.db import connection
 
 from accounts.models import Cluster
 from queues.models import Workload
+from scheduler.leader import pace
 from scheduler.leader.engine import Engine
 from scheduler.live.publisher import send_in_background
 from scheduler.store.batch import Batch
@@ -22,6 +24,16 @@ from tests.factories import START
 from tests.patience import PATIENCE_SECONDS
 
 NOW = START.timestamp() + 1000
+
+
+def take_their_time(patch: pytest.MonkeyPatch) -> None:
+    """Let the run of an engine and its batches end when nothing is left to decide, however slow the machine is.
+
+    Tests about runs and batches that end sooner say so: `run(0.0)`, `batch_seconds=0.0`.
+    """
+    patch.setattr(Engine.run, "__defaults__", (PATIENCE_SECONDS,))
+    for name, known in (("ALONE", pace.ALONE), ("SHARED", pace.SHARED)):
+        patch.setattr(pace, name, replace(known, seconds=PATIENCE_SECONDS))
 
 
 def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) -> Engine:

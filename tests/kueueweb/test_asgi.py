@@ -26,6 +26,7 @@ from queues.models import PodSet, Workload
 from scheduler.live.publisher import snapshot_key
 from tests.factories import make_cluster, make_namespace, make_workload
 from tests.patience import PATIENCE_SECONDS
+from tests.still_throttles import stand_still
 from tests.users import make_user
 from tests.web_server import listening_server
 
@@ -59,8 +60,11 @@ def test_http(address: str, token: str) -> None:
         assert client.get("/api/v1/nothing/").json()["reason"] == "NotFound"
 
 
-def test_eight_slow_bodies_do_not_block_other_requests(address: str, token: str) -> None:
-    """Each took a thread for as long as it dribbled, and the probes had to wait for one too."""
+def test_eight_slow_bodies_do_not_block_other_requests(
+    address: str, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each took a thread for as long as it dribbled, and the probes had to wait for one too. Here that is for ever."""
+    monkeypatch.setattr("kueueweb.asgi._bodies.first_seconds", 10 * PATIENCE_SECONDS)
     host, port = address.split(":")
     with ExitStack() as stack:
         for _ in range(12):
@@ -70,14 +74,17 @@ def test_eight_slow_bodies_do_not_block_other_requests(address: str, token: str)
                 b"Content-Length: 1000\r\n\r\n{"
             )
         with httpx.Client(
-            base_url=f"http://{address}", headers={"Authorization": f"Token {token}"}, timeout=4
+            base_url=f"http://{address}", headers={"Authorization": f"Token {token}"}, timeout=PATIENCE_SECONDS
         ) as client:
             for path in ("/healthz", "/readyz", "/api/v1/workloads/"):
                 assert client.get(path).status_code == 200
 
 
-def test_a_forwarded_address_from_anybody_passes_no_throttle(address: str, live_services: None) -> None:
+def test_a_forwarded_address_from_anybody_passes_no_throttle(
+    address: str, live_services: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Uvicorn took X-Forwarded-For from every peer on the loopback."""
+    stand_still(monkeypatch)
     cache.clear()
     with httpx.Client(base_url=f"http://{address}") as client:
         statuses = [

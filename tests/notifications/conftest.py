@@ -3,12 +3,14 @@
 import pytest
 from django.core.cache import cache
 
+from tests.still_throttles import stand_still
 from tests.users import alice, bob, charlie, cluster, nobody, vera
 
 __all__ = ["alice", "bob", "charlie", "cluster", "nobody", "vera"]
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted() -> None:
-    """Users of other tests had the same keys."""
+def nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users of other tests had the same keys. A test may take longer than the minute for which tests of rules count."""
     cache.clear()
+    stand_still(monkeypatch)

@@ -19,9 +19,10 @@ from foundation.exceptions import NotFound
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 from studio.services.children import MAX_ANSWER_BYTES, Child, GoOn, Limits, Outcome, Tell, start_child
+from tests.patience import PATIENCE_SECONDS
 from tests.scheduling.world_helpers import Builder
 
-LIMITS = Limits(seconds=20, memory_mib=64)
+LIMITS = Limits(seconds=PATIENCE_SECONDS, memory_mib=64)
 
 
 def ended(child: Child) -> Outcome:
@@ -65,7 +66,7 @@ def test_first_answers_arrive_before_the_last_one() -> None:
 
 
 def test_an_answer_beyond_the_limit_is_refused() -> None:
-    large = Limits(seconds=20, memory_mib=512)
+    large = Limits(seconds=PATIENCE_SECONDS, memory_mib=512)
     assert ended(start_child(lambda *_: {"text": "x" * (MAX_ANSWER_BYTES + 1)}, large)).reason == "TooLarge"
 
 
@@ -112,7 +113,9 @@ def test_a_child_is_told_when_its_time_is_over() -> None:
             time.sleep(0.01)
         return {"complete": False}
 
-    assert ended(start_child(work, Limits(seconds=0.2, memory_mib=64))) == Outcome({"complete": False})
+    assert ended(start_child(work, Limits(seconds=0.2, memory_mib=64, grace_seconds=PATIENCE_SECONDS))) == Outcome(
+        {"complete": False}
+    )
 
 
 def test_a_child_that_is_ended_leaves_no_process() -> None:
@@ -140,7 +143,7 @@ def test_a_child_ends_with_its_studio_even_by_sigkill() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while _lives(child):
         assert time.monotonic() < deadline, "the child outlives its studio"
         time.sleep(0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from foundation.exceptions import LimitReached
 from foundation.redis_client import redis_client
 from queues.api.workload_input import read_workload
 from queues.models import Workload
+from queues.services import limits
 from queues.services.limits import check_rate
 from queues.services.submission import create_workloads
 from tests.api_client import SchemaClient
@@ -28,7 +30,9 @@ def document(**more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def counts_start_anew(live_services: None) -> Iterator[None]:
+def counts_start_anew(live_services: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test begins in one minute, which is counted, and ends in the next one."""
+    monkeypatch.setattr(limits, "time", SimpleNamespace(time=lambda: 1_800_000_030.0))
     _forget()
     yield
     _forget()

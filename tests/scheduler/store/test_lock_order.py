@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Final
 
 import psycopg
@@ -37,6 +37,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Write = Callable[[Cluster], object]
 CARDS: Final = ("GPU-a", "GPU-b")
+TURNS: Final = 20
+"""Both take so many turns at least, while the other one is at work."""
 BATCH: Final = (
     "SELECT FROM queues_workload ORDER BY id FOR UPDATE",
     "UPDATE queues_podset SET flavors = flavors",
@@ -186,20 +188,20 @@ def test_engine_and_watcher_at_once_never_wait_for_each_other(cluster: Cluster) 
     watcher.start()
     engine = Engine(cluster, "test")
     try:
-        deadline = time.monotonic() + 5.0
-        while time.monotonic() < deadline and watcher.is_alive():
+        for turn in count():
+            if not watcher.is_alive() or (turn >= TURNS and turns[0] >= TURNS):
+                break
             for number in range(3):
-                submitted = gpu_job(f"job-{turns[0]}-{number}", mib=100, cores=1)
+                submitted = gpu_job(f"job-{turn}-{number}", mib=100, cores=1)
                 create_workloads(cluster, workload_specs(submitted), actor="alice")
-            engine.run()
+            engine.run(0.0)
             admitted = Workload.objects.filter(status="Admitted").values_list("namespace", "name")
             cancel(cluster, list(admitted), actor="alice")
-            engine.run()
+            engine.run(0.0)
     finally:
         stopped.set()
         watcher.join()
     assert watcher.error is None
-    assert turns[0] > 1
     assert not Pod.objects.exists()
     assert Device.objects.count() == len(CARDS)
     assert DeviceAllocation.objects.filter(source="external").count() == 1
