@@ -40,7 +40,8 @@ _bodies = BodyReader(
     max_held_by_address=2 * settings.MAXIMUM_BODY_BYTES,
     is_known=are_known,
 )
-watchers = Watchers(Followers(Gate(_answers, readiness, _bodies), follow_log), read_versions)
+_gate = Gate(_answers, readiness, _bodies)
+watchers = Watchers(Followers(_gate, follow_log), read_versions)
 wire_watchers = WireWatchers(watchers, read_markers)
 _protocols = ProtocolTypeRouter(
     {

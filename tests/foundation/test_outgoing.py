@@ -83,7 +83,7 @@ def test_a_list_of_networks_decides_alone(settings: Any) -> None:
 @pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:169.254.169.254]"])
 def test_however_it_is_written(host: str) -> None:
     with pytest.raises(URLError) as refused:
-        open_url(f"http://{host}/latest/meta-data/", 2)
+        open_url(f"http://{host}/latest/meta-data/", PATIENCE_SECONDS)
     assert isinstance(refused.value.reason, AddressNotAllowed)
     assert "OUTGOING_NETWORKS" in str(refused.value)
 
@@ -109,17 +109,17 @@ def test_a_request_keeps_its_host_and_follows_no_redirect(
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     port, asked = server
-    with open_url(urllib.request.Request(f"http://localhost:{port}/metrics"), 2) as answer:
+    with open_url(urllib.request.Request(f"http://localhost:{port}/metrics"), PATIENCE_SECONDS) as answer:
         assert answer.status == 200
     with pytest.raises(HTTPError, match="302"):
-        open_url(f"http://localhost:{port}/redirect", 2)
+        open_url(f"http://localhost:{port}/redirect", PATIENCE_SECONDS)
     assert asked == [("/metrics", f"localhost:{port}"), ("/redirect", f"localhost:{port}")]
 
 
 @pytest.mark.parametrize("url", ["gopher://127.0.0.1/", "file:///etc/hostname", "ftp://127.0.0.1/", "data:,x"])
 def test_other_schemes_are_not_spoken(url: str) -> None:
     with pytest.raises(URLError, match="unknown url type"):
-        open_url(url, 2)
+        open_url(url, PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("words", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
@@ -174,7 +174,7 @@ def test_credentials_of_an_address_are_sent_as_a_header() -> None:
     with receiving() as receiver:
         url = receiver.url.replace("http://", "http://me%40home:a%2Fb@")
         request = urllib.request.Request(url, b"{}", {"X-Other": "kept"}, method="POST")
-        with open_url(request, 2) as answer:
+        with open_url(request, PATIENCE_SECONDS) as answer:
             assert answer.status == 200
         headers, _ = receiver.asked[0]
     assert headers["Authorization"] == f"Basic {b64encode(b'me@home:a/b').decode()}"

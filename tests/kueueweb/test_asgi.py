@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from accounts.models import Cluster, RoleBinding
+from kueueweb import asgi
 from queues.models import PodSet, Workload
 from scheduler.live.publisher import snapshot_key
 from tests.factories import make_cluster, make_namespace, make_workload
@@ -36,7 +37,8 @@ DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "api.md"
 
 
 @pytest.fixture
-def address(live_services: None) -> Iterator[str]:
+def address(live_services: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(asgi._gate, "_ready_seconds", PATIENCE_SECONDS)
     """Where it listens."""
     with listening_server() as found:
         yield found
@@ -64,7 +66,7 @@ def test_eight_slow_bodies_do_not_block_other_requests(
     address: str, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each took a thread for as long as it dribbled, and the probes had to wait for one too. Here that is for ever."""
-    monkeypatch.setattr("kueueweb.asgi._bodies.first_seconds", 10 * PATIENCE_SECONDS)
+    monkeypatch.setattr(asgi._bodies, "first_seconds", 10 * PATIENCE_SECONDS)
     host, port = address.split(":")
     with ExitStack() as stack:
         for _ in range(12):

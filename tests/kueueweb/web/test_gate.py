@@ -70,7 +70,8 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def gate(application: Any = echo, **reader: Any) -> Gate:
-    return Gate(application, ready, BodyReader(**{"max_bytes": 100, "max_held_bytes": 150, **reader}))
+    bodies = BodyReader(**{"max_bytes": 100, "max_held_bytes": 150, **reader})
+    return Gate(application, ready, bodies, ready_seconds=PATIENCE_SECONDS)
 
 
 async def test_a_whole_body_goes_through() -> None:
@@ -166,7 +167,7 @@ async def test_the_probes_answer_while_all_threads_are_busy() -> None:
     await asyncio.sleep(0)
     for path in ("/healthz", "/readyz"):
         answers = Answers()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await tried(scope(path), whole(), answers)
         assert (answers.status, answers.body["status"]) == (200, "ok")
     busy.set()
