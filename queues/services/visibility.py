@@ -90,6 +90,10 @@ class Reader:
     def sees_everything(self) -> bool:
         return self._access.sees_everything
 
+    def sees_namespace(self, name: str) -> bool:
+        """Whether workloads of this namespace may be named."""
+        return self._access.sees(name)
+
     def message(self, text: str) -> str:
         """The message for this reader."""
         if self._access.sees_everything:

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.api.names_filter import NamesFilter
 from accounts.api.scope import ClusterView
-from queues.services.visibility import readers_of
+from queues.services.visibility import Reader, readers_of
 from scheduler.models import Decision, SchedulingCycle
 from scheduling.model.vocabulary import DecisionKind
 
@@ -22,6 +22,17 @@ CYCLE_FIELDS: Final = (
     "id", "cluster_id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted",
     "inadmissible",
 )  # fmt: skip
+
+
+def _detail_for(reader: Reader, row: dict[str, Any]) -> dict[str, Any]:
+    """The detail as the reader may see it: of a preemption nothing, if the preemptor's namespace is another tenant's."""
+    detail: dict[str, Any] = row["detail"]
+    if reader.sees_everything or row["action"] == DecisionKind.ADMIT:
+        return detail
+    preemptor = str(detail.get("preemptor", "")) if row["action"] == DecisionKind.PREEMPT else ""
+    if preemptor and reader.sees_namespace(preemptor.partition("/")[0]):
+        return detail
+    return {}  # it names another tenant's workload, the victim or the preemptor
 
 
 class DecisionSerializer(serializers.Serializer[Any]):
@@ -97,8 +108,7 @@ class DecisionListView(ClusterView):
             row["cluster_queue"] = row.pop("cluster_queue_name")
             reader = readers[row["cluster"]]
             row["message"] = reader.message(row["message"])
-            if not reader.sees_everything and row["action"] != DecisionKind.ADMIT:
-                row["detail"] = {}  # it names another tenant's workload, the victim or the preemptor
+            row["detail"] = _detail_for(reader, row)
         return self.get_paginated_response(page)
 
 

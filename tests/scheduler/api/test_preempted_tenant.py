@@ -69,6 +69,34 @@ def test_users_who_see_the_queue_read_the_path(preempted: Cluster, alice: Schema
     assert {place for place, text in texts(bob).items() if "preemptor path: /all/queue-team-b" in text} == told
 
 
+def test_a_preempted_tenant_reads_the_name_of_a_preemptor_whose_namespace_it_sees(
+    cluster: Cluster, bob: SchemaClient, alice: SchemaClient
+) -> None:
+    queue = make_cluster_queue(
+        cluster, "own", {"default-flavor": {"cpu": 4000}}, local_queue="", within_cluster_queue="LowerPriority"
+    )
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="team-a", name="main", cluster_queue_name=queue.name, created_at=START
+    )
+    make_workload(cluster, "victim", {"cpu": "4"}, namespace="team-a", queue_name="main")
+    engine = Engine(cluster, "test", clock=lambda: START.timestamp() + 1000)
+    engine.run()
+    make_workload(cluster, "rival", {"cpu": "4"}, namespace="team-a", queue_name="main", priority=7)
+    engine.run()
+    preempted = "/api/v1/decisions/?action=Preempt"
+    expected = {"preemptor": "team-a/rival", "preemptor_cluster_queue": "own"}
+    assert [row["detail"] for row in bob.get(preempted).json()["results"]] == [expected]
+    assert [row["detail"] for row in alice.get(preempted).json()["results"]] == [expected]
+
+
+def test_a_preempted_tenant_reads_nothing_of_a_preemptor_of_another_tenant(
+    preempted: Cluster, bob: SchemaClient, alice: SchemaClient
+) -> None:
+    found = "/api/v1/decisions/?action=Preempt"
+    assert [row["detail"] for row in bob.get(found).json()["results"]] == [{}]
+    assert alice.get(found).json()["results"][0]["detail"]["preemptor"] == "team-b/rival"
+
+
 def test_a_preemptor_is_not_told_the_name_of_its_victim(
     preempted: Cluster, charlie: SchemaClient, alice: SchemaClient
 ) -> None:

@@ -16,6 +16,13 @@ it("says nothing of an admission of which nothing is known", () => {
   expect(whyInShort({ action: "Admit", reason: "Admitted", detail: {} })).toBe("");
 });
 
+it("says of a preemption by which rule the room was made", () => {
+  expect(whyInShort({ action: "Preempt", reason: "InCohortReclamation", detail: {} })).toBe(
+    "quota reclaimed",
+  );
+  expect(whyInShort({ action: "Preempt", reason: "BrandNew", detail: {} })).toBe("brand new");
+});
+
 it("says the reason of a refusal as lists do", () => {
   expect(whyInShort({ action: "Inadmissible", reason: "WaitingForQuota", detail: {} })).toBe("no quota free");
 });

@@ -2,6 +2,7 @@
 import { t } from "@lingui/core/macro";
 import { formatDuration } from "../time";
 import { shortReason } from "./pending-reason";
+import { preemptionReason } from "./preemption-reason";
 import type { StatusLook } from "./workload-state";
 
 type Look = Pick<StatusLook, "label" | "color">;
@@ -33,6 +34,7 @@ interface Decided {
 
 /** Why, in a few words: of an admission the wait before it and the flavors, of all else the reason. */
 export function whyInShort({ action, reason, detail }: Decided): string {
+  if (action === "Preempt") return preemptionReason(reason);
   if (action !== "Admit") return reason === "" ? "" : shortReason(reason);
   const { waited_seconds: waited, pod_sets: podSets } = detail;
   const flavors = Array.isArray(podSets) ? new Set(podSets.flatMap(flavorsOf)) : new Set<string>();

@@ -1,0 +1,15 @@
+/** Why a workload lost its quota to another one, in plain words. */
+import { t } from "@lingui/core/macro";
+import { shortReason } from "./pending-reason";
+
+const words = (): Record<string, string> => ({
+  InClusterQueue: t`by precedence`,
+  InCohortReclamation: t`quota reclaimed`,
+  InCohortFairSharing: t`fair sharing`,
+  InCohortReclaimWhileBorrowing: t`while borrowing`,
+});
+
+/** A reason that is not known here by the words of its name. */
+export function preemptionReason(reason: string): string {
+  return words()[reason] ?? shortReason(reason);
+}
