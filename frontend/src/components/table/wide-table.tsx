@@ -5,7 +5,7 @@ import classes from "./wide-table.module.css";
 interface WideTableProps extends ComponentProps<"div"> {
   /** Lines are not broken. */
   whole?: boolean;
-  /** On a phone each row is a block. Its cells say what they are by `data-label`; one with `data-wide` has a line. */
+  /** On a phone each row is a block. Its cells say what they are by `data-label`; one with `data-wide` has a line, one with `data-none` is left out. */
   blocks?: boolean;
 }
 

@@ -56,15 +56,8 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
   }
   return (
     <Panel flush>
-      <WideTable>
-        <Table
-          miw={760}
-          fz="sm"
-          verticalSpacing={8}
-          horizontalSpacing="md"
-          layout="auto"
-          aria-label={t`Flavors`}
-        >
+      <WideTable blocks>
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Flavors`}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
@@ -122,19 +115,27 @@ function FlavorRow({ flavor, nodes }: { flavor: ResourceFlavor; nodes: Node[] | 
   );
   return (
     <Table.Tr>
-      <Table.Td>
+      <Table.Td data-wide>
         <FlavorLink name={flavor.name} fw={550} />
       </Table.Td>
-      {several && <Table.Td>{flavor.cluster}</Table.Td>}
-      <Table.Td ta="right">{reached === undefined ? "…" : formatCount(reached.length)}</Table.Td>
-      <Table.Td>
+      {several && <Table.Td data-label={t`Cluster`}>{flavor.cluster}</Table.Td>}
+      <Table.Td ta="right" data-label={t`Nodes`}>
+        {reached === undefined ? "…" : formatCount(reached.length)}
+      </Table.Td>
+      <Table.Td
+        data-label={t`Node labels`}
+        data-wide
+        data-none={Object.keys(flavor.node_labels).length === 0 || undefined}
+      >
         <Facts texts={Object.entries(flavor.node_labels).map(([key, value]) => `${key}=${value}`)} />
       </Table.Td>
-      <Table.Td>
+      <Table.Td data-label={t`Taints`} data-wide data-none={flavor.node_taints.length === 0 || undefined}>
         <Facts texts={flavor.node_taints.map(taintWords)} />
       </Table.Td>
-      <Table.Td>{flavor.topology === "" ? "–" : <TopologyLink name={flavor.topology} />}</Table.Td>
-      <Table.Td>
+      <Table.Td data-label={t`Topology`} data-none={flavor.topology === "" || undefined}>
+        {flavor.topology === "" ? "–" : <TopologyLink name={flavor.topology} />}
+      </Table.Td>
+      <Table.Td data-label={t`Quota / capacity`} data-wide>
         <Promised flavor={flavor} />
       </Table.Td>
     </Table.Tr>
@@ -172,15 +173,8 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
   if (topologies.length === 0) return null;
   return (
     <Panel title={t`Topologies`} flush>
-      <WideTable>
-        <Table
-          miw={760}
-          fz="sm"
-          verticalSpacing={8}
-          horizontalSpacing="md"
-          layout="auto"
-          aria-label={t`Topologies`}
-        >
+      <WideTable blocks>
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label={t`Topologies`}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
@@ -202,14 +196,14 @@ function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: 
                 cluster={several ? topology.cluster : undefined}
               >
                 <Table.Tr>
-                  <Table.Td>
+                  <Table.Td data-wide>
                     <TopologyLink name={topology.name} fw={550} />
                   </Table.Td>
-                  {several && <Table.Td>{topology.cluster}</Table.Td>}
-                  <Table.Td>
+                  {several && <Table.Td data-label={t`Cluster`}>{topology.cluster}</Table.Td>}
+                  <Table.Td data-label={t`Levels, widest first`} data-wide>
                     <Facts texts={topology.levels} />
                   </Table.Td>
-                  <Table.Td>
+                  <Table.Td data-label={t`Flavors`} data-wide>
                     {flavors
                       .filter(
                         ({ cluster, topology: name }) =>

@@ -19,7 +19,7 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
   const used = useUsed(node.name);
   return (
     <Panel title={t`Resources`} flush>
-      <WideTable whole>
+      <WideTable whole blocks>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
@@ -98,11 +98,11 @@ function MeasuredRow({
 }) {
   return (
     <Table.Tr>
-      <Table.Td>{name}</Table.Td>
-      <Table.Td colSpan={4} ta="right">
+      <Table.Td data-wide>{name}</Table.Td>
+      <Table.Td colSpan={4} ta="right" data-wide>
         {value === null ? t`no telemetry` : words(value)}
       </Table.Td>
-      <Table.Td />
+      <Table.Td data-none />
     </Table.Tr>
   );
 }
@@ -119,14 +119,24 @@ function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
   const share = total === null ? "" : t`${formatShare(held, total)} requested`;
   return (
     <Table.Tr>
-      <Table.Td>{name}</Table.Td>
-      <Table.Td ta="right">{total === null ? t`not known` : format(total)}</Table.Td>
-      <Table.Td ta="right">{format(held)}</Table.Td>
-      <Table.Td ta="right" c={total !== null && held > total ? "var(--kw-over)" : "inherit"}>
+      <Table.Td data-wide>{name}</Table.Td>
+      <Table.Td ta="right" data-label={t`Allocatable`}>
+        {total === null ? t`not known` : format(total)}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Requested`}>
+        {format(held)}
+      </Table.Td>
+      <Table.Td
+        ta="right"
+        data-label={t`Free`}
+        c={total !== null && held > total ? "var(--kw-over)" : "inherit"}
+      >
         {total === null ? "–" : held > total ? t`${format(held - total)} over` : format(total - held)}
       </Table.Td>
-      <Table.Td ta="right">{used ?? "–"}</Table.Td>
-      <Table.Td title={share}>
+      <Table.Td ta="right" data-label={t`Measured use`} data-none={used === null || undefined}>
+        {used ?? "–"}
+      </Table.Td>
+      <Table.Td title={share} data-wide>
         {total !== null && (
           <Meter
             total={total}

@@ -4,6 +4,7 @@ import type { Report, ReportColumn } from "@/api/reports";
 import { byName, numbers } from "@/lib/language";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration, formatTimestamp } from "@/lib/time";
+import { preemptionReason } from "@/lib/words/preemption-reason";
 
 const oneDecimal = numbers({ maximumFractionDigits: 1 });
 /** Of less than ten hours also hundredths: a short job is not 0. */
@@ -19,6 +20,12 @@ export function formatCell(value: unknown, kind: ReportColumn["kind"], currency:
   if (kind === "seconds") return formatDuration(value);
   if (kind === "percent") return `${oneDecimal(value)} %`;
   return kind === "money" ? `${money(value)} ${currency}`.trim() : formatHours(value);
+}
+
+/** A cell as it is shown: the reason of a preemption in words, any other by its kind. */
+export function cellWords(value: unknown, { name, kind }: ReportColumn, currency: string): string {
+  if (name === "reason" && typeof value === "string" && value !== "") return preemptionReason(value);
+  return formatCell(value, kind, currency);
 }
 
 function formatHours(value: number): string {
@@ -44,7 +51,9 @@ export function barsOf(report: Report, column: string): Bar[] {
   return report.rows
     .flatMap((row) => {
       const value = row[place];
-      const label = texts.map((text) => String(row[text] ?? "") || t`(none)`).join(" · ");
+      const label = texts
+        .map((text) => cellWords(row[text] ?? "", report.columns[text] as ReportColumn, report.currency))
+        .join(" · ");
       return typeof value === "number" ? [{ label, value }] : [];
     })
     .toSorted((a, b) => b.value - a.value)

@@ -43,3 +43,23 @@ it("tells queues of one name apart by their cluster", async () => {
 it("groups by clusters only where there are several", async () => {
   expect(await choicesIn("east")).toEqual(["ClusterQueue"]);
 });
+
+it("says the reasons of preemptions in words, and leads to each of them", async () => {
+  const columns = [
+    { name: "cluster_queue", title: "Preempted in", kind: "text" },
+    { name: "reason", title: "Reason", kind: "text" },
+    { name: "preemptions", title: "Preemptions", kind: "count" },
+  ];
+  const rows = [["main", "InCohortReclamation", 3]];
+  serve([[/reports/, { body: { ...REPORT, columns, rows, totals: {} } }]]);
+  await renderPart(
+    <ClusterProvider cluster="east">
+      <ReportsPage filters={{ report: "preemptions" }} onFilter={() => undefined} />
+    </ClusterProvider>,
+  );
+  expect(await screen.findByRole("cell", { name: "quota reclaimed" })).toBeTruthy();
+  expect(screen.getByText("main · quota reclaimed")).toBeTruthy();
+  expect(screen.queryByText("Preemptions: Preemptions")).toBeNull();
+  const each = screen.getByRole("link", { name: "Each preemption, with its preemptor" });
+  expect(each.getAttribute("href")).toBe("/decisions?last=7d&action=Preempt");
+});

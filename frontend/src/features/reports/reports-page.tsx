@@ -1,17 +1,7 @@
 /** What was: waits and throughput, use and its price, idle devices, preemptions. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import {
-  Anchor,
-  Group,
-  MultiSelect,
-  NativeSelect,
-  ScrollArea,
-  Skeleton,
-  Stack,
-  Table,
-  Tabs,
-} from "@mantine/core";
+import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Stack, Table, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useIsSeveral } from "@/api/cluster";
@@ -27,11 +17,12 @@ import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { TimePicker } from "@/components/time/time-picker";
 import { REPORT_KINDS, REPORT_RANGE, REPORT_RANGES, type ReportFilters } from "@/lib/url/report-filters";
-import { boundedRange, parseTimeRange, withoutTime } from "@/lib/url/time-range";
+import { boundedRange, isEmpty, parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { BarPicture } from "./bar-picture";
-import { barsOf, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
+import { barsOf, cellWords, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
 
 const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   waits: t`Waits and throughput`,
@@ -117,6 +108,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
     by: by.length === 0 ? (USUAL_GROUPS[kind] ?? []) : by,
     range: boundedRange(parseTimeRange(filters), REPORT_RANGE),
   };
+  const range = isEmpty(parseTimeRange(filters)) ? { last: REPORT_RANGE } : parseTimeRange(filters);
   const report = useQuery(reportQuery(cluster, selection));
   const several = useIsSeveral();
   const resources = report.data === undefined ? [] : resourcesOf(report.data);
@@ -129,7 +121,15 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
         title={t`Reports`}
         facts={notes()[kind]}
         actions={
-          kind === "waits" && <TextLink to="/accuracy" fz="sm">{t`Accuracy of estimated starts`}</TextLink>
+          kind === "waits" ? (
+            <TextLink to="/accuracy" fz="sm">{t`Accuracy of estimated starts`}</TextLink>
+          ) : (
+            kind === "preemptions" && (
+              <TextLink to="/decisions" search={{ ...range, action: "Preempt" }} fz="sm">
+                {t`Each preemption, with its preemptor`}
+              </TextLink>
+            )
+          )
         }
       />
       <Tabs
@@ -239,7 +239,7 @@ function ReportView({ kind, report, hours }: ReportViewProps) {
         }
       >
         <BarPicture
-          title={`${titles()[kind]}: ${titleOf(column)}`}
+          title={pictureTitle(titles()[kind], titleOf(column))}
           bars={bars}
           format={(value) => formatCell(value, column.kind, report.currency)}
         />
@@ -251,6 +251,11 @@ function ReportView({ kind, report, hours }: ReportViewProps) {
   );
 }
 
+/** "Idle devices: GPU-hours idle"; a column with the report's own name is not said twice. */
+function pictureTitle(report: string, column: string): string {
+  return report === column ? report : `${report}: ${column}`;
+}
+
 interface ReportTableProps {
   report: Report;
   title: string;
@@ -260,8 +265,8 @@ interface ReportTableProps {
 function ReportTable({ report, title, titleOf }: ReportTableProps) {
   const { columns, rows, totals, currency } = report;
   return (
-    <ScrollArea viewportProps={{ tabIndex: 0, "aria-label": title }}>
-      <Table verticalSpacing={5} highlightOnHover>
+    <WideTable blocks>
+      <Table verticalSpacing={5} highlightOnHover layout="auto" aria-label={title}>
         <Table.Thead>
           <Table.Tr>
             {columns.map((column) => (
@@ -275,8 +280,12 @@ function ReportTable({ report, title, titleOf }: ReportTableProps) {
           {rows.map((row) => (
             <Table.Tr key={row.join("\n")}>
               {columns.map((column, place) => (
-                <Table.Td key={column.name} ta={isNumeric(column) ? "right" : "left"}>
-                  {formatCell(row[place], column.kind, currency)}
+                <Table.Td
+                  key={column.name}
+                  ta={isNumeric(column) ? "right" : "left"}
+                  data-label={titleOf(column)}
+                >
+                  {cellWords(row[place], column, currency)}
                 </Table.Td>
               ))}
             </Table.Tr>
@@ -308,6 +317,6 @@ function ReportTable({ report, title, titleOf }: ReportTableProps) {
           </Table.Tfoot>
         )}
       </Table>
-    </ScrollArea>
+    </WideTable>
   );
 }

@@ -67,8 +67,13 @@ function columnsFor(
 ): DataColumn<RoleBinding>[] {
   const columns: DataColumn<RoleBinding>[] = [
     { id: "who", header: t`User`, cell: ({ row: { original } }) => subjectWords(original) },
-    { id: "role", header: t`Role`, meta: { width: "120px" }, cell: ({ row: { original } }) => original.role },
-    { id: "where", header: t`Scope`, cell: ({ row: { original } }) => whereWords(original) },
+    { id: "role", header: t`Role`, meta: { width: "112px" }, cell: ({ row: { original } }) => original.role },
+    {
+      id: "where",
+      header: t`Scope`,
+      meta: { hideBelow: 560, below: 1 },
+      cell: ({ row: { original } }) => whereWords(original),
+    },
   ];
   // Of several clusters the table itself says whose a row is.
   if (!several) columns.push(CLUSTERS);

@@ -3,7 +3,7 @@ import { parseTimeRange, type Range, type TimeRange } from "./time-range";
 
 export const REPORT_KINDS = ["waits", "usage", "idle", "preemptions"] as const;
 export const REPORT_RANGES = ["24h", "7d", "30d", "90d", "365d"] as const satisfies Range[];
-export const REPORT_RANGE: Range = "30d";
+export const REPORT_RANGE: Range = "7d";
 
 export interface ReportFilters extends TimeRange {
   report?: (typeof REPORT_KINDS)[number];
