@@ -25,8 +25,8 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
     [entries],
   );
   const set = (change: Record<string, string | null>) => onFilter(parseGpuFilters({ ...filters, ...change }));
-  const { vendor, type, node, namespace, state } = filters;
-  const filtered = [vendor, type, node, namespace, state].some((value) => value !== undefined);
+  const { vendor, type, node, namespace, state, idle } = filters;
+  const filtered = [vendor, type, node, namespace, state, idle].some((value) => value !== undefined);
   return (
     <FilterRow
       onClear={

@@ -5,12 +5,13 @@ import { Box, Button, Group, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
 import { useCluster, useLive } from "@/api/cluster";
+import { deviceUsageQuery } from "@/api/devices";
 import { nodesQuery } from "@/api/nodes";
 import type { LiveDevice } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
+import { type GpuFilters, idleDevices, matchesGpuFilters } from "@/lib/url/gpu-filters";
 import { cordonState } from "@/lib/words/node-state";
 import { DeviceDrawer } from "./device/device-drawer";
 import { DriftPanel } from "./drift-panel";
@@ -56,7 +57,16 @@ function Devices({
     () => Object.entries(devices).map(([uuid, device]): DeviceEntry => ({ uuid, device })),
     [devices],
   );
-  const shown = useMemo(() => all.filter(({ device }) => matchesGpuFilters(device, filters)), [all, filters]);
+  const usage = useQuery(deviceUsageQuery(useCluster())).data?.results;
+  const idle = useMemo(() => idleDevices(devices, usage ?? []), [devices, usage]);
+  const shown = useMemo(
+    () =>
+      all.filter(
+        ({ uuid, device }) =>
+          matchesGpuFilters(device, filters) && (filters.idle !== true || idle?.has(uuid) === true),
+      ),
+    [all, filters, idle],
+  );
   const groups = useMemo(() => groupByNode(shown), [shown]);
   const nodes = useQuery(nodesQuery(useCluster()));
   const faults = useMemo(() => nodeFaults(nodes.data ?? []), [nodes.data]);
@@ -81,7 +91,7 @@ function Devices({
   }
   return (
     <>
-      <StateCounts entries={all} filters={filters} onFilter={onFilter} />
+      <StateCounts entries={all} idle={idle} filters={filters} onFilter={onFilter} />
       <GpuFilterBar entries={all} filters={filters} view={view} onFilter={onFilter} />
       <TenantLegend
         entries={all}

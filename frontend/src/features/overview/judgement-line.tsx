@@ -49,7 +49,7 @@ export function JudgementLine() {
   if (sums.idle !== null && sums.idle > 0) {
     parts.push([
       "idle",
-      <TextLink key="idle" to="/reports" search={{ report: "idle" }} inherit>
+      <TextLink key="idle" to="/gpus" search={{ idle: true }} inherit>
         {t`${formatCount(sums.idle)} held but idle`}
       </TextLink>,
     ]);

@@ -1,10 +1,7 @@
 /** What the first line of the overview adds up: the devices that are free, idle and broken. */
 import type { DeviceUsage, LiveDevice } from "@/api/types";
 import { byName } from "@/lib/language";
-import { gpuState } from "@/lib/url/gpu-filters";
-
-/** A held device that does less is idle, as the reports count it. */
-const IDLE_BELOW_PERCENT = 1;
+import { gpuState, idleDevices } from "@/lib/url/gpu-filters";
 
 export interface DeviceSums {
   all: number;
@@ -22,11 +19,6 @@ export function deviceSums(
   usage: readonly Pick<DeviceUsage, "uuid" | "utilization_percent">[],
 ): DeviceSums {
   const states = Object.values(devices).map(gpuState);
-  const measured = usage.filter(({ utilization_percent: busy }) => busy !== null);
-  const idle = measured.filter(
-    ({ uuid, utilization_percent: busy }) =>
-      (busy ?? 0) < IDLE_BELOW_PERCENT && (devices[uuid]?.used_slots ?? 0) > 0,
-  );
   const byType = new Map<string, number>();
   for (const device of Object.values(devices))
     if (gpuState(device) === "free") byType.set(device.type, (byType.get(device.type) ?? 0) + 1);
@@ -37,7 +29,7 @@ export function deviceSums(
       .sort((a, b) => b.count - a.count || byName(a.type, b.type)),
     free: states.filter((state) => state === "free").length,
     unhealthy: states.filter((state) => state === "unhealthy").length,
-    idle: measured.length === 0 ? null : idle.length,
+    idle: idleDevices(devices, usage)?.size ?? null,
   };
 }
 

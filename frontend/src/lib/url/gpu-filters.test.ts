@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type FilterableDevice, gpuState, matchesGpuFilters, parseGpuFilters } from "./gpu-filters";
+import {
+  type FilterableDevice,
+  gpuState,
+  idleDevices,
+  matchesGpuFilters,
+  parseGpuFilters,
+} from "./gpu-filters";
 
 const CARD: FilterableDevice = {
   node: "gpu-node-3",
@@ -25,6 +31,23 @@ it("reads the filters of a URL and leaves out what it does not know", () => {
     node: "gpu",
     view: "compact",
   });
+});
+
+it("reads from a link that only idle devices are wanted", () => {
+  expect(parseGpuFilters({ idle: true })).toEqual({ idle: true });
+  expect(parseGpuFilters({ idle: "perhaps" })).toEqual({});
+});
+
+it("counts as idle a device that is held and measured to do nothing", () => {
+  const devices = { busy: CARD, idle: CARD, free: { ...CARD, used_slots: 0 }, unmeasured: CARD };
+  const usage = [
+    { uuid: "busy", utilization_percent: 40 },
+    { uuid: "idle", utilization_percent: 0.4 },
+    { uuid: "free", utilization_percent: 0 },
+    { uuid: "unmeasured", utilization_percent: null },
+  ];
+  expect([...(idleDevices(devices, usage) ?? [])]).toEqual(["idle"]);
+  expect(idleDevices(devices, [])).toBeNull();
 });
 
 describe("the state of a device", () => {

@@ -10,6 +10,8 @@ export interface GpuFilters {
   node?: string;
   namespace?: string;
   state?: GpuState;
+  /** Only devices that are held and measured to do nothing. */
+  idle?: true;
   /** Compact shows each device as one small square. */
   view?: "compact" | "detailed";
   /** The UUID of the device that is opened. */
@@ -22,6 +24,7 @@ export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
   const filters: GpuFilters = parseTexts(search, TEXT_FILTERS);
   const state = GPU_STATES.find((known) => known === search.state);
   if (state !== undefined) filters.state = state;
+  if (search.idle === true) filters.idle = true;
   if (search.view === "compact" || search.view === "detailed") filters.view = search.view;
   return filters;
 }
@@ -64,4 +67,21 @@ export function matchesGpuFilters(device: FilterableDevice, filters: GpuFilters)
     (namespace === undefined || device.slices.some((slice) => slice.namespace === namespace)) &&
     (state === undefined || gpuState(device) === state)
   );
+}
+
+/** A held device that does less is idle, as the reports count it. */
+const IDLE_BELOW_PERCENT = 1;
+
+/** The devices that are held and were measured to do nothing; null where no monitor reports any device. */
+export function idleDevices(
+  devices: Readonly<Record<string, Pick<FilterableDevice, "used_slots">>>,
+  usage: readonly { uuid: string; utilization_percent: number | null }[],
+): ReadonlySet<string> | null {
+  const measured = usage.filter(({ utilization_percent: busy }) => busy !== null);
+  if (measured.length === 0) return null;
+  const idle = measured.filter(
+    ({ uuid, utilization_percent: busy }) =>
+      (busy ?? 0) < IDLE_BELOW_PERCENT && (devices[uuid]?.used_slots ?? 0) > 0,
+  );
+  return new Set(idle.map(({ uuid }) => uuid));
 }
