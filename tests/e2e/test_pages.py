@@ -210,8 +210,7 @@ def test_what_is_not_there_says_so_inside_the_frame(page: Page, log_in: Callable
 def test_a_rule_tells_in_the_page(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.get_by_role("link", name="Notifications").click()
-    page.get_by_role("combobox", name="Notify me when").click()
-    page.get_by_role("option", name="The scheduler is silent").click()
+    page.get_by_role("radio", name="The scheduler is silent").check()
     page.get_by_role("textbox", name="After minutes").fill("5")
     page.get_by_role("button", name="Add the rule").click()
     rule = page.get_by_role("listitem").filter(has_text="The scheduler is silent")

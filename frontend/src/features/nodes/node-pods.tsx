@@ -12,7 +12,7 @@ import { WorkloadLink } from "@/components/object-links";
 import { ageColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { PagedTable } from "@/components/table/paged-table";
-import { formatAmountShort, parseAmount } from "@/lib/quantity";
+import { summarizeRequests } from "@/lib/words/requests";
 
 const COLUMNS: DataColumn<NodePod>[] = [
   {
@@ -41,22 +41,12 @@ const COLUMNS: DataColumn<NodePod>[] = [
     header: () => t`Requests`,
     meta: { width: "26%", hideBelow: 560 },
     cell: ({ row: { original } }) => {
-      const text = requestWords(original.requests);
+      const text = summarizeRequests([{ count: 1, requests: original.requests }]).join(" · ");
       return <span title={text}>{text || "–"}</span>;
     },
   },
   ageColumn((pod) => pod.started_at, { align: "right", hideBelow: 560 }),
 ];
-
-/** "4 cpu · 16 GiB memory". */
-export function requestWords(requests: Record<string, string>): string {
-  return Object.entries(requests)
-    .map(([resource, quantity]) => {
-      const amount = formatAmountShort(resource, parseAmount(resource, quantity));
-      return `${amount} ${resource.split("/").at(-1)}`;
-    })
-    .join(" · ");
-}
 
 export function NodePods({ node }: { node: string }) {
   const navigate = useNavigate();

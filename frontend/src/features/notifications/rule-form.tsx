@@ -1,7 +1,7 @@
 /** A new rule: about what, after how long, in which queue, and how it tells. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Checkbox, NumberInput, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, NumberInput, Radio, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
@@ -56,13 +56,17 @@ export function RuleForm() {
       }}
     >
       <Stack gap="sm">
-        <Select
+        <Radio.Group
           label={t`Notify me when`}
-          data={NOTIFICATION_EVENTS.map((each) => ({ value: each, label: eventLook(each).label }))}
           value={event}
-          allowDeselect={false}
-          onChange={(value) => value !== null && choose(value)}
-        />
+          onChange={(value) => choose(NOTIFICATION_EVENTS.find((each) => each === value) ?? event)}
+        >
+          <Stack gap={8} mt={8}>
+            {NOTIFICATION_EVENTS.map((each) => (
+              <Radio key={each} value={each} label={eventLook(each).label} />
+            ))}
+          </Stack>
+        </Radio.Group>
         {minutes !== null && (
           <NumberInput
             label={t`After minutes`}

@@ -6,7 +6,7 @@ import { type TriedPlan, useTrial } from "@/api/studio/questions";
 import type { Workload } from "@/api/types";
 import { TriedEffects } from "@/components/manifest/tried-effects";
 import { WorkloadNames } from "@/components/object-links";
-import { summarizeRequests } from "../list/requests";
+import { summarizeRequests } from "@/lib/words/requests";
 import type { ActionKind } from "./action-words";
 
 export type Affected = Pick<Workload, "namespace" | "name" | "status" | "pod_sets">;

@@ -9,9 +9,9 @@ import { useNow } from "@/lib/clock";
 import { type AddedColumn, OWN_COLUMNS, type OwnColumn } from "@/lib/list/columns";
 import type { WorkloadView } from "@/lib/url/workload-filters";
 import { shortReason } from "@/lib/words/pending-reason";
+import { summarizeRequests } from "@/lib/words/requests";
 import { stateLook } from "@/lib/words/workload-state";
 import { expectedShort, expectedWords } from "../waiting/expected-start";
-import { summarizeRequests } from "./requests";
 
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
@@ -35,10 +35,10 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "status",
     header: () => t`Status`,
-    meta: { width: "142px", sort: "status" },
+    meta: { width: "124px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStateBadge workload={original} />,
   },
-  clusterQueueColumn({ hideBelow: 760, below: 2, width: "15%", sort: "cluster_queue" }),
+  clusterQueueColumn({ hideBelow: 760, below: 2, width: "10%", sort: "cluster_queue" }),
   {
     id: "requests",
     header: () => t`Requests`,
@@ -57,13 +57,13 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: () => t`Why`,
-    meta: { hideBelow: 760, below: 1, width: "12%", sort: "reason" },
+    meta: { hideBelow: 760, below: 1, width: "11%", sort: "reason" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   {
     id: "start",
     header: () => t`Starts in`,
-    meta: { hideBelow: 1100, width: "104px" },
+    meta: { hideBelow: 1100, width: "92px" },
     cell: ({ row: { original } }) => <ExpectedStart workload={original} />,
   },
   ageColumn((workload) => workload.created_at, { hideBelow: 560, below: 3, align: "right", sort: "id" }),

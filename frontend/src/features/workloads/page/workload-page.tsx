@@ -13,6 +13,7 @@ import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { YamlPanel } from "@/components/manifest/yaml-panel";
+import { LocalQueueLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
@@ -162,7 +163,12 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
               {workload.cluster_queue}
             </TextLink>
           </Trans>{" "}
-          {workload.queue_name !== "" && <Trans>through LocalQueue {workload.queue_name}</Trans>}
+          {workload.queue_name !== "" && (
+            <Trans>
+              through LocalQueue{" "}
+              <LocalQueueLink namespace={workload.namespace} name={workload.queue_name} inText />
+            </Trans>
+          )}
         </span>
       )}
       <span className="kw-number">

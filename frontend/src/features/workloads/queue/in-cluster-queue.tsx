@@ -18,7 +18,7 @@ import type { DataColumn } from "@/components/table/data-table";
 import { type PagedList, PagedTable } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { shortReason } from "@/lib/words/pending-reason";
-import { summarizeRequests } from "../list/requests";
+import { summarizeRequests } from "@/lib/words/requests";
 import { WorkloadStateBadge } from "../list/workload-columns";
 import classes from "../workloads.module.css";
 

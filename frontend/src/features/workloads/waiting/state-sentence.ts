@@ -4,7 +4,7 @@ import type { Explanation, FlavorVerdict, PodSet, WorkloadDetail } from "@/api/t
 import { formatAmountShort } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
 import { explainPendingReason } from "@/lib/words/pending-reason";
-import { summarizeRequests } from "../list/requests";
+import { summarizeRequests } from "@/lib/words/requests";
 
 type AskingPodSet = Pick<PodSet, "name" | "count" | "requests">;
 

@@ -1,10 +1,14 @@
 /** What pod sets ask for, in a few words. */
 import { t } from "@lingui/core/macro";
-import type { PodSet } from "@/api/types";
-import { formatAmountShort, parseAmount } from "@/lib/quantity";
+import { formatAmountShort, parseAmount } from "../quantity";
+
+interface Asking {
+  count: number;
+  requests: Readonly<Record<string, string>>;
+}
 
 /** The requests of all pods of all pod sets, in base units by resource. */
-export function totalRequests(podSets: Pick<PodSet, "count" | "requests">[]): Map<string, number> {
+export function totalRequests(podSets: readonly Asking[]): Map<string, number> {
   const totals = new Map<string, number>();
   for (const { count, requests } of podSets) {
     for (const [resource, quantity] of Object.entries(requests)) {
@@ -35,7 +39,7 @@ function describe(resource: string, amount: number): string {
 }
 
 /** Two lines, "2 GPU, 16 GiB, 25 %" and "8 CPU, 16 GiB RAM": the accelerators first, for they are scarce. */
-export function summarizeRequests(podSets: Pick<PodSet, "count" | "requests">[]): string[] {
+export function summarizeRequests(podSets: readonly Asking[]): string[] {
   const parts = [...totalRequests(podSets)]
     .filter(([, amount]) => amount > 0)
     .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
