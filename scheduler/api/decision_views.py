@@ -25,7 +25,7 @@ CYCLE_FIELDS: Final = (
 
 
 def _detail_for(reader: Reader, row: dict[str, Any]) -> dict[str, Any]:
-    """The detail as the reader may see it: of a preemption nothing, if the preemptor's namespace is another tenant's."""
+    """Return the detail without the name of a preemptor in a namespace that the reader does not see."""
     detail: dict[str, Any] = row["detail"]
     if reader.sees_everything or row["action"] == DecisionKind.ADMIT:
         return detail
