@@ -1,7 +1,7 @@
 import { screen } from "@testing-library/react";
 import { expect, it } from "vitest";
+import { DecisionWhy } from "@/components/decision-why";
 import { renderPart } from "@/test-render";
-import { DecisionWhy } from "./decision-why";
 
 const PREEMPTED = {
   action: "Preempt",
