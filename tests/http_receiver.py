@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from tests.patience import PATIENCE_SECONDS
+
 
 @dataclass
 class Receiver:
@@ -35,7 +37,7 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.asked.append((dict(self.headers), body))
-            found.hang.wait(timeout=30)
+            found.hang.wait(timeout=PATIENCE_SECONDS)
             self.send_response(found.status)
             if found.status == 302:
                 self.send_header("Location", found.url)

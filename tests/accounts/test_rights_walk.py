@@ -11,8 +11,6 @@ from rest_framework.test import APIClient
 from accounts.models import Cluster, Role, RoleBinding, TokenDetails
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
-from foundation.heartbeat import Role as Running
-from foundation.heartbeat import touch_heartbeat
 from gpus.models import Device
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import (
@@ -35,6 +33,7 @@ from queues.models import (
 from queues.services.submission import create_workloads
 from tests.api_client import schema
 from tests.factories import make_cluster_queue, make_cohort, make_node
+from tests.studio_answers import let_a_studio_live
 from tests.users import EPOCH
 
 pytestmark = pytest.mark.django_db
@@ -352,7 +351,7 @@ def ask(client: APIClient, operation: str, body: Any) -> int:
     method, _, path = operation.partition(" ")
     kind = "application/yaml" if isinstance(body, str) else "application/json"
     data = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-    touch_heartbeat(Running.STUDIO)  # without one, questions are refused
+    let_a_studio_live()
     with transaction.atomic():
         response = client.generic(method, address(path), data, content_type=kind)
         transaction.set_rollback(True)

@@ -19,8 +19,6 @@ from knox.models import AuthToken
 from accounts.models import Cluster, Namespace, Role, RoleBinding, SavedView
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
-from foundation.heartbeat import Role as Running
-from foundation.heartbeat import touch_heartbeat
 from notifications.models import NotificationRule
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
@@ -28,6 +26,7 @@ from studio.models import Question
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_cohort, make_node, make_resource_flavor
 from tests.patience import PATIENCE_SECONDS
+from tests.studio_answers import let_a_studio_live
 from tests.users import EPOCH, client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -270,7 +269,7 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
             inputs={"namespace": "team-a", "name": "one"},
         )  # fmt: skip
     if write.before == "a studio":
-        touch_heartbeat(Running.STUDIO)
+        let_a_studio_live()
     if write.before == "held":
         hold(cluster, [("team-a", "one")], actor="bob")
     if write.before == "reserved":

@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from accounts.models import Cluster, RoleBinding
 from accounts.models import Role as UserRole
-from foundation.heartbeat import Role, touch_heartbeat
 from foundation.redis_client import redis_client
 from queues.models import ClusterQueue, LocalQueue, Workload
 from scheduling.advice.explanation import WaitState
@@ -25,7 +24,7 @@ from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
 from tests.patience import PATIENCE_SECONDS
-from tests.studio_answers import answer_questions
+from tests.studio_answers import answer_questions, let_a_studio_live
 from tests.users import EPOCH, client_of
 
 QUESTIONS = "/api/v1/studio/questions/"
@@ -65,7 +64,7 @@ def silence() -> None:
 
 @pytest.fixture
 def studio(silence: None) -> Iterator[None]:
-    touch_heartbeat(Role.STUDIO)
+    let_a_studio_live()
     yield
     redis_client().delete("kueueweb:heartbeats")
 

@@ -18,13 +18,11 @@ from django.contrib.auth.models import User
 
 from accounts.models import Cluster, Role, RoleBinding
 from accounts.services.tokens import create_token
-from foundation.heartbeat import Role as Running
-from foundation.heartbeat import touch_heartbeat
 from kueueweb.api import examples
 from scheduler.leader.engine import Engine
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_node
-from tests.studio_answers import answer_questions
+from tests.studio_answers import answer_questions, let_a_studio_live
 from tests.users import client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -415,7 +413,7 @@ def looking(day: Day) -> None:
 
 def studio(day: Day) -> None:
     """Ask what would start a workload that waits; a studio answers, as `manage.py studio` does in a child."""
-    touch_heartbeat(Running.STUDIO)
+    let_a_studio_live()
     bob, asked = day.user, {"kind": "remedies", "workload": {"namespace": NAMESPACE, "name": "sweep"}}
     question = day.call("post", "studio/questions/", asked, by=bob)
     answer_questions()

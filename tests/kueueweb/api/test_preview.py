@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
-from foundation.heartbeat import Role, touch_heartbeat
 from foundation.redis_client import redis_client
 from history.models import Price
 from queues.manifests.documents import read_documents
@@ -15,7 +14,7 @@ from queues.models import ClusterQueue, Job, LocalQueue, Workload
 from studio.models import Question
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue
-from tests.studio_answers import answer_questions, preview_tried
+from tests.studio_answers import answer_questions, let_a_studio_live, preview_tried
 from tests.users import alice, bob, charlie, cluster
 
 __all__ = ["alice", "bob", "charlie", "cluster"]
@@ -250,7 +249,7 @@ def test_while_the_studio_tries_the_preview_is_pending_and_another_text_replaces
 ) -> None:
     monkeypatch.setattr("kueueweb.api.preview._WAIT_SECONDS", 0.1)  # nobody answers meanwhile
     make_queue(cluster)
-    touch_heartbeat(Role.STUDIO)
+    let_a_studio_live()
 
     def asked(text: str) -> Any:
         return alice.generic("POST", "/api/v1/preview/?effects=true", text, content_type="application/yaml").json()

@@ -15,11 +15,14 @@ from django.test import override_settings
 from accounts.models import Cluster
 from queues.models import AdmissionCheck, Workload
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
+from scheduler.checks import webhook
 from scheduler.checks.webhook import TIMEOUT, URL, ask_pending, signature
 from scheduler.leader.engine import Engine
 from scheduler.tasks import ask_webhook_checks
+from tests.acceptance.processes import wait_for
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
 from tests.http_receiver import Receiver, receiving, speaking
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,14 +36,17 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def cluster(receiver: Receiver) -> Cluster:
+def cluster(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """With a check whose URL has all the time that it takes."""
     cache.clear()
+    for name in ("_MAX_TIMEOUT_SECONDS", "_DEFAULT_TIMEOUT_SECONDS", "_RUN_SECONDS"):
+        monkeypatch.setattr(webhook, name, PATIENCE_SECONDS)
     cluster = make_cluster()
     AdmissionCheck.objects.create(
         cluster=cluster,
         name="billing",
         controller_name=WEBHOOK_CONTROLLER,
-        annotations={URL: receiver.url, TIMEOUT: "0.5"},
+        annotations={URL: receiver.url},
         created_at=START,
     )
     make_cluster_queue(cluster, admission_checks=[{"name": "billing", "onFlavors": []}])
@@ -54,6 +60,13 @@ def engine(cluster: Cluster) -> Engine:
     engine.run()
     assert Workload.objects.get().status == "QuotaReserved"
     return engine
+
+
+def give_seconds(seconds: float) -> None:
+    """Let the URL of the check have so long to answer."""
+    row = AdmissionCheck.objects.get(name="billing")
+    row.annotations[TIMEOUT] = str(seconds)
+    row.save()
 
 
 def check() -> tuple[str, str]:
@@ -152,6 +165,7 @@ def test_an_invalid_answer_is_reported_and_retried(
 
 def test_no_answer_in_time_counts_as_none(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
     receiver.hang.clear()
+    give_seconds(0.5)
     assert ask_pending(cluster, NOW) == 0
     assert "no answer" in check()[1]
     assert Workload.objects.get().status == "QuotaReserved"
@@ -163,9 +177,12 @@ def test_a_silent_url_is_asked_once_and_backs_off_for_everyone(
     make_workload(cluster, "two")
     engine.run()
     receiver.hang.clear()
+    give_seconds(0.5)
     assert ask_pending(cluster, NOW) == 0
+    wait_for("the question", lambda: len(receiver.asked) > 0)
     assert len(receiver.asked) == 1
     receiver.hang.set()
+    give_seconds(PATIENCE_SECONDS)
     assert ask_pending(cluster, NOW + 1) == 0
     assert len(receiver.asked) == 1
     assert ask_pending(cluster, NOW + 2) == 2
@@ -195,7 +212,8 @@ def test_whatever_a_url_says_the_other_checks_are_asked(
     make_workload(cluster, "two", queue_name="second")
     engine.run()
     with speaking(words, drip) as url:
-        AdmissionCheck.objects.filter(name="billing").update(annotations={URL: url, TIMEOUT: "0.5"})
+        AdmissionCheck.objects.filter(name="billing").update(annotations={URL: url})
+        give_seconds(0.5 if drip else PATIENCE_SECONDS)
         assert ask_pending(cluster, NOW) == 1
     [state] = Workload.objects.get(name="one").admission_check_states
     assert (state["state"], said in state["message"]) == ("Pending", True), state
@@ -211,7 +229,6 @@ def test_a_url_that_cannot_be_is_told(cluster: Cluster, engine: Engine, url: str
 def test_a_url_that_hangs_keeps_one_worker_waiting(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
     """Beat starts a run each two seconds, and the push worker has four threads."""
     receiver.hang.clear()
-    AdmissionCheck.objects.update(annotations={URL: receiver.url, TIMEOUT: "30"})
 
     def work() -> None:
         ask_webhook_checks()
@@ -241,7 +258,6 @@ def test_a_url_that_hangs_keeps_no_other_cluster_waiting(cluster: Cluster, engin
         make_workload(other, "two")
         Engine(other, "test", clock=lambda: NOW).run()
         receiver.hang.clear()
-        AdmissionCheck.objects.filter(cluster=cluster).update(annotations={URL: receiver.url, TIMEOUT: "30"})
 
         def work() -> None:
             ask_webhook_checks()
@@ -264,7 +280,7 @@ def test_who_was_asked_longest_ago_is_asked_first(
     receiver.answer = {"state": "Pending", "message": "later"}
     make_workload(cluster, "two", submitted_by="bob")
     engine.run()
-    monkeypatch.setattr("scheduler.checks.webhook._RUN_SECONDS", 0.0)
+    monkeypatch.setattr(webhook, "_RUN_SECONDS", 0.0)
     assert [ask_pending(cluster, NOW + minute * 60) for minute in range(3)] == [1, 1, 1]
     assert [json.loads(body)["workload"]["name"] for _, body in receiver.asked] == ["one", "two", "one"]
 
