@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -12,7 +12,6 @@ from django.db import connection
 
 from accounts.models import Cluster
 from queues.models import Workload
-from scheduler.leader import pace
 from scheduler.leader.engine import Engine
 from scheduler.live.publisher import send_in_background
 from scheduler.store.batch import Batch
@@ -32,8 +31,8 @@ def take_their_time(patch: pytest.MonkeyPatch) -> None:
     Tests about runs and batches that end sooner say so: `run(0.0)`, `batch_seconds=0.0`.
     """
     patch.setattr(Engine.run, "__defaults__", (PATIENCE_SECONDS,))
-    for name, known in (("ALONE", pace.ALONE), ("SHARED", pace.SHARED)):
-        patch.setattr(pace, name, replace(known, seconds=PATIENCE_SECONDS))
+    defaults = Engine.__init__.__kwdefaults__ or {}
+    patch.setattr(Engine.__init__, "__kwdefaults__", defaults | {"batch_seconds": PATIENCE_SECONDS})
 
 
 def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) -> Engine:
