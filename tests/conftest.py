@@ -9,6 +9,8 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
+from foundation import redis_client
+from tests.patience import PATIENCE_SECONDS
 from tests.quick_flush import delete_rows
 from tests.quick_servers import look_often
 from tests.quick_static_files import add_files_once
@@ -49,6 +51,17 @@ def quick_servers() -> Iterator[None]:
 def quick_requests() -> None:
     """The clients of the processes, by which most tests work, wait for no other request to a simulated cluster."""
     django_settings.KUBERNETES_REQUESTS_PER_SECOND = django_settings.KUBERNETES_REQUEST_BURST = 10_000.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slow_redis() -> Iterator[None]:
+    """Redis may answer after more than half a second: the machine does other things, and Redis is not away."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            patch.setitem(redis_client._OPTIONS, name, PATIENCE_SECONDS)
+        patch.setattr("scheduler.live.rights._TIMEOUT_SECONDS", PATIENCE_SECONDS)
+        patch.setattr("studio.services.live_answers._TIMEOUT_SECONDS", PATIENCE_SECONDS)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -74,7 +74,7 @@ class Stream:
         self._communicator = WebsocketCommunicator(served_by, f"/ws/live/?cluster={cluster}", headers=[HOST, *headers])
 
     async def open(self) -> bool:
-        connected, _ = await self._communicator.connect()
+        connected, _ = await self._communicator.connect(timeout=PATIENCE_SECONDS)
         return bool(connected)
 
     async def next(self, type_: str = "") -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Stream:
         await self._communicator.send_to(text_data=text)
 
     async def close(self) -> None:
-        await self._communicator.disconnect()
+        await self._communicator.disconnect(timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture(autouse=True)
