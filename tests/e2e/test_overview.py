@@ -36,12 +36,18 @@ def test_it_begins_with_a_judgement_whose_parts_lead_to_what_they_say(
     judgement = page.get_by_role("region", name="State of the cluster")
     expect(judgement).to_contain_text(re.compile(r"\d+ of 48 GPUs free"))
     expect(judgement).to_contain_text(re.compile("workloads? waits?: .*no devices free"))
-    expect(page.get_by_role("img", name=re.compile("GPU 0 of gpu-node-01: .* held"))).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("GPU 0 of gpu-node-01: .* held"))).to_be_visible()
     judgement.get_by_role("link", name=re.compile("no devices free")).click()
     expect(page).to_have_url(
         re.compile("reason=WaitingForDevices.*state=Pending|state=Pending.*reason=WaitingForDevices")
     )
     expect(page.get_by_role("table", name="Workloads")).to_contain_text("judged-huge")
+
+
+def test_a_square_of_the_map_opens_its_device(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.get_by_role("link", name=re.compile("GPU 2 of gpu-node-01: .* held")).click()
+    expect(page.get_by_role("dialog", name=re.compile("2 of gpu-node-01"))).to_be_visible()
 
 
 def test_a_researcher_finds_the_own_jobs_first(page: Page, log_in: Callable[[str], None], server: str) -> None:

@@ -1,14 +1,16 @@
-/** All devices as small squares, by node: the darker, the more of their memory is held. */
+/** All devices as small squares, by node: the darker, the more of their memory is held. A square opens its device. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Skeleton } from "@mantine/core";
-import { useMemo } from "react";
+import { Link } from "@tanstack/react-router";
+import { memo, useMemo } from "react";
 import { useLive } from "@/api/cluster";
+import { useRowCluster } from "@/components/clusters/row-cluster";
 import { TextLink } from "@/components/link";
 import { NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatCount, formatShare } from "@/lib/quantity";
-import { gpuState } from "@/lib/url/gpu-filters";
+import { type GpuState, gpuState } from "@/lib/url/gpu-filters";
 import { devicesByNode } from "./judgement";
 import classes from "./overview.module.css";
 
@@ -36,20 +38,17 @@ export function HeatMap() {
           <div key={node} className={classes.heatNode}>
             <NodeLink name={node} inRow />
             <span className={classes.heatCells}>
-              {entries.map(({ uuid, device }) => {
-                const share = device.used_memory_mib / Math.max(device.memory_mib, 1);
-                const held = t`${formatShare(device.used_memory_mib, device.memory_mib)} held`;
-                return (
-                  <i
-                    key={uuid}
-                    role="img"
-                    aria-label={t`GPU ${device.index} of ${node}: ${held}`}
-                    title={t`GPU ${device.index} of ${node}: ${held}`}
-                    data-state={gpuState(device)}
-                    style={{ ["--heat" as string]: `${Math.round(Math.min(1, share) * 100)}%` }}
-                  />
-                );
-              })}
+              {entries.map(({ uuid, device }) => (
+                <Square
+                  key={uuid}
+                  uuid={uuid}
+                  node={node}
+                  index={device.index}
+                  state={gpuState(device)}
+                  usedMib={device.used_memory_mib}
+                  memoryMib={device.memory_mib}
+                />
+              ))}
             </span>
           </div>
         ))}
@@ -57,3 +56,31 @@ export function HeatMap() {
     </Panel>
   );
 }
+
+interface SquareProps {
+  uuid: string;
+  node: string;
+  index: number;
+  state: GpuState;
+  usedMib: number;
+  memoryMib: number;
+}
+
+/** The live stream draws the map anew each second: a square is drawn anew only if it has changed. */
+const Square = memo(({ uuid, node, index, state, usedMib, memoryMib }: SquareProps) => {
+  const { search } = useRowCluster();
+  const held = t`${formatShare(usedMib, memoryMib)} held`;
+  const words = t`GPU ${index} of ${node}: ${held}`;
+  const share = usedMib / Math.max(memoryMib, 1);
+  return (
+    <Link
+      to="/gpus"
+      search={{ ...search, node, device: uuid }}
+      tabIndex={-1}
+      aria-label={words}
+      title={words}
+      data-state={state}
+      style={{ ["--heat" as string]: `${Math.round(Math.min(1, share) * 100)}%` }}
+    />
+  );
+});
