@@ -1,5 +1,5 @@
 /** The top of a page: its title, a sentence or facts, and its actions. */
-import { Group, Stack, Title } from "@mantine/core";
+import { Group, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 
 export interface PageHeaderProps {
@@ -19,7 +19,13 @@ export function PageHeader({ title, trail, facts, actions }: PageHeaderProps) {
         <Title order={1} fz={22} style={{ overflowWrap: "anywhere" }}>
           {title}
         </Title>
-        {facts}
+        {typeof facts === "string" ? (
+          <Text fz="sm" c="var(--kw-muted)">
+            {facts}
+          </Text>
+        ) : (
+          facts
+        )}
       </Stack>
       {actions !== undefined && <Group gap="xs">{actions}</Group>}
     </Group>

@@ -66,7 +66,7 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
   {
     id: "change",
     header: () => t`Change`,
-    meta: { hideBelow: 760, width: "34%", below: 3 },
+    meta: { hideBelow: 760, width: "28%", below: 3 },
     cell: ({ row: { original } }) => <span>{summaryOf(original)}</span>,
   },
   textColumn(

@@ -95,7 +95,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
   const admin = isClusterAdmin(session);
   return (
     <>
-      <PageHeader title={t`Cluster`} facts={t`Mode and placement of ${name}`} />
+      <PageHeader title={t`Cluster`} facts={t`Scheduler, configuration and mode of cluster ${name}`} />
       {cluster.isPending && <Skeleton height={320} />}
       <QueryError title={t`The cluster's settings cannot be shown`} query={cluster} />
       {cluster.data !== undefined && (

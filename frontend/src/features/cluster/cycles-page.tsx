@@ -24,7 +24,11 @@ function countColumn(
   return {
     id,
     header,
-    meta: { align: "right", ...(id === "heads" ? { hideBelow: 560 } : {}) },
+    meta: {
+      align: "right",
+      width: "100px",
+      ...(id === "heads" || id === "inadmissible" ? { hideBelow: 560 } : {}),
+    },
     cell: ({ row: { original } }) => <span title={meaning()}>{formatCount(original[id])}</span>,
   };
 }
@@ -34,7 +38,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
   {
     id: "number",
     header: () => t`Cycle`,
-    meta: { align: "right" },
+    meta: { align: "right", hideBelow: 560 },
     cell: ({ row: { original } }) => (
       <span title={t`Counts all cycles of an epoch, including those that decided nothing.`}>
         {formatCount(original.number)}
@@ -50,7 +54,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
   {
     id: "took",
     header: () => t`Duration`,
-    meta: { align: "right" },
+    meta: { align: "right", width: "100px" },
     cell: ({ row: { original } }) => formatMilliseconds(original.duration_seconds),
   },
   countColumn(

@@ -124,12 +124,12 @@ function windowOf(series: HistorySeries, range: TimeRange) {
   return { spanSeconds: Math.min(known, lengthOf(range, Date.now())) };
 }
 
-/** A line that does not exist in the data is left out; one without a value is drawn as "no data". */
+/** A line without a value in the whole time is left out: a legend of dashes says nothing. */
 function drawn(series: HistorySeries, lines: readonly ChartLine[]): TimeSeriesLine[] {
   return lines.flatMap(({ label, color, fill, limit, per, ...key }) => {
     const found = series.find(key);
     const values = per === undefined ? found : found?.map((value) => (value === null ? null : value / per));
-    return values === undefined
+    return values === undefined || values.every((value) => value === null)
       ? []
       : [{ label, color, values, ...(fill ? { fill } : {}), ...(limit ? { limit } : {}) }];
   });

@@ -41,8 +41,8 @@ const COLUMNS: DataColumn<NodePod>[] = [
     header: () => t`Requests`,
     meta: { width: "26%", hideBelow: 560 },
     cell: ({ row: { original } }) => {
-      const text = summarizeRequests([{ count: 1, requests: original.requests }]).join(" · ");
-      return <span title={text}>{text || "–"}</span>;
+      const lines = summarizeRequests([{ count: 1, requests: original.requests }]);
+      return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
     },
   },
   ageColumn((pod) => pod.started_at, { align: "right", hideBelow: 560 }),

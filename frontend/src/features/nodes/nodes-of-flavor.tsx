@@ -13,7 +13,11 @@ import { DataTable } from "@/components/table/data-table";
 import { NODE_COLUMNS } from "./node-columns";
 import { nodeRow, sortNodes } from "./summary";
 
-const COLUMNS = NODE_COLUMNS.filter((column) => column.id !== "flavors" && column.id !== "age");
+/** Beside the facts of the flavor: their titles need a larger share than in the list of all nodes. */
+const WIDER = new Set(["memory", "devices"]);
+const COLUMNS = NODE_COLUMNS.filter((column) => column.id !== "flavors" && column.id !== "age").map(
+  (column) => (WIDER.has(column.id ?? "") ? { ...column, meta: { ...column.meta, width: "18%" } } : column),
+);
 
 export function NodesOfFlavor({ flavor }: { flavor: string }) {
   const navigate = useNavigate();

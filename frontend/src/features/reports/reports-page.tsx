@@ -306,7 +306,7 @@ function ReportTable({ report, title, titleOf }: ReportTableProps) {
             </Table.Tr>
             {"stranded_device_hours" in totals && (
               <Table.Tr>
-                <Table.Td colSpan={columns.length}>
+                <Table.Td colSpan={columns.length} data-wide>
                   <Trans>
                     Stranded, not charged: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
                     GPU-hours

@@ -9,6 +9,7 @@ import { Ago } from "@/components/ago";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
+import { WideTable } from "@/components/table/wide-table";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
 
@@ -79,12 +80,12 @@ interface FiguresProps {
 
 function Figures({ title, label, rows }: FiguresProps) {
   return (
-    <Panel title={title}>
+    <Panel title={title} flush>
       {rows.every(([, { count }]) => count === 0) ? (
-        <Text fz="sm">{t`No workload with an estimate has started in this period.`}</Text>
+        <Text fz="sm" px="md" pb="md">{t`No workload with an estimate has started in this period.`}</Text>
       ) : (
-        <Table.ScrollContainer minWidth={640}>
-          <Table verticalSpacing={5} aria-label={title}>
+        <WideTable blocks>
+          <Table verticalSpacing={5} horizontalSpacing="md" layout="auto" aria-label={title}>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>{label}</Table.Th>
@@ -102,7 +103,7 @@ function Figures({ title, label, rows }: FiguresProps) {
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </WideTable>
       )}
     </Panel>
   );
@@ -112,13 +113,27 @@ function FigureRow({ name, figures }: { name: string; figures: Accuracy }) {
   const { coverage } = figures;
   return (
     <Table.Tr>
-      <Table.Td>{name}</Table.Td>
-      <Table.Td ta="right">{formatCount(figures.count)}</Table.Td>
-      <Table.Td ta="right">{formatCount(figures.unknown)}</Table.Td>
-      <Table.Td ta="right">{coverage === null ? "–" : `${Math.round(coverage * 100)} %`}</Table.Td>
-      <Table.Td ta="right">{seconds(figures.median_error_seconds)}</Table.Td>
-      <Table.Td ta="right">{seconds(figures.bias_seconds)}</Table.Td>
-      <Table.Td ta="right">{seconds(figures.mean_width_seconds)}</Table.Td>
+      <Table.Td data-wide fw={550}>
+        {name}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Starts`}>
+        {formatCount(figures.count)}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Unknown`}>
+        {formatCount(figures.unknown)}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Inside the interval`}>
+        {coverage === null ? "–" : `${Math.round(coverage * 100)} %`}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Median error`}>
+        {seconds(figures.median_error_seconds)}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Bias`}>
+        {seconds(figures.bias_seconds)}
+      </Table.Td>
+      <Table.Td ta="right" data-label={t`Mean width`}>
+        {seconds(figures.mean_width_seconds)}
+      </Table.Td>
     </Table.Tr>
   );
 }

@@ -6,7 +6,7 @@ export type RoleName = "viewer" | "submitter" | "admin" | "queue-admin" | "audit
 
 export const roles = (): { value: RoleName; label: string }[] => [
   { value: "viewer", label: t`viewer: read-only` },
-  { value: "submitter", label: t`submitter: also submits, holds and cancels workloads` },
+  { value: "submitter", label: t`submitter: submits, holds, cancels` },
   { value: "admin", label: t`admin: full access` },
   { value: "queue-admin", label: t`queue-admin: edits quotas and queues below a cohort` },
   { value: "auditor", label: t`auditor: read-only, with the audit log` },

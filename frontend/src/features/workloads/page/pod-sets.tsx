@@ -5,6 +5,7 @@ import { Plural, Trans } from "@lingui/react/macro";
 import { Badge, Group, Table, Text } from "@mantine/core";
 import type { PodSet } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
+import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
@@ -23,6 +24,10 @@ export function PodSets({ podSets }: { podSets: PodSet[] }) {
 function PodSetTable({ podSet }: { podSet: PodSet }) {
   const resources = [...new Set([...Object.keys(podSet.requests), ...Object.keys(podSet.flavors)])].sort();
   const { admitted_count: admitted, count } = podSet;
+  // A flavor that all its resources have is said once: a column of it would break its name into pieces.
+  const flavors = new Set(Object.values(podSet.flavors));
+  const [only] = flavors;
+  const differ = flavors.size > 1;
   return (
     <WideTable>
       <Group px="md" pt="sm" pb={4} gap="xs">
@@ -34,6 +39,13 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
           {podSet.min_count !== null && t`, at least ${podSet.min_count}`}
           {admitted !== null && admitted !== count && t`, ${admitted} admitted`}
         </Text>
+        {only !== undefined && !differ && (
+          <Text fz="sm" c="var(--kw-muted)">
+            <Trans>
+              in flavor <FlavorLink name={only} inText />
+            </Trans>
+          </Text>
+        )}
         {Object.entries(podSet.node_selector).map(([label, value]) => (
           <Badge key={label} variant="default" tt="none" radius="sm">
             {label}={value}
@@ -49,9 +61,11 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
             <Table.Th ta="right">
               <Trans>Requests per pod</Trans>
             </Table.Th>
-            <Table.Th>
-              <Trans>Assigned flavor</Trans>
-            </Table.Th>
+            {differ && (
+              <Table.Th>
+                <Trans>Assigned flavor</Trans>
+              </Table.Th>
+            )}
             <Table.Th ta="right">
               <Trans>Quota held</Trans>
             </Table.Th>
@@ -62,7 +76,7 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
             <Table.Tr key={resource}>
               <Table.Td>{resource}</Table.Td>
               <QuantityCell resource={resource} quantity={podSet.requests[resource]} />
-              <Table.Td>{podSet.flavors[resource] ?? "–"}</Table.Td>
+              {differ && <Table.Td>{podSet.flavors[resource] ?? "–"}</Table.Td>}
               <QuantityCell resource={resource} quantity={podSet.resource_usage[resource]} />
             </Table.Tr>
           ))}
