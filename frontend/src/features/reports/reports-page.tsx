@@ -23,6 +23,7 @@ import { REPORT_KINDS, REPORT_RANGE, REPORT_RANGES, type ReportFilters } from "@
 import { boundedRange, isEmpty, parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { BarPicture } from "./bar-picture";
 import { barsOf, cellWords, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
+import classes from "./reports.module.css";
 
 const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   waits: t`Waits and throughput`,
@@ -225,7 +226,7 @@ function ReportView({ kind, report, hours }: ReportViewProps) {
   }
   const bars = barsOf(report, column.name);
   return (
-    <Stack gap="md">
+    <div className={classes.report}>
       <Panel
         title={t`Top rows`}
         aside={
@@ -247,7 +248,7 @@ function ReportView({ kind, report, hours }: ReportViewProps) {
       <Panel flush>
         <ReportTable report={report} title={titles()[kind]} titleOf={titleOf} />
       </Panel>
-    </Stack>
+    </div>
   );
 }
 
