@@ -1,7 +1,7 @@
 /** What was: waits and throughput, use and its price, idle devices, preemptions. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Stack, Table, Tabs } from "@mantine/core";
+import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Table, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useIsSeveral } from "@/api/cluster";
