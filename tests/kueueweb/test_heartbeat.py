@@ -12,10 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 from django.utils import timezone
 
@@ -36,8 +39,10 @@ from foundation.heartbeat import (
     touch_heartbeat,
 )
 from foundation.redis_client import redis_client
+from kueueweb.api import health
 from kueueweb.api.health import readiness
 from scheduler.models import Lease
+from tests.acceptance.processes import wait_for
 from tests.patience import PATIENCE_SECONDS
 
 CELERY = [sys.executable, "-m", "celery", "--app", "kueueweb"]
@@ -242,8 +247,12 @@ def test_readiness_says_which_roles_are_silent_and_when_a_run_ended_well(monkeyp
     for role in (Role.BEAT, Role.PUSH, Role.SCHEDULER, Role.STUDIO):
         touch_heartbeat(role)
     touch_heartbeat(Role.WATCHER, "default")
-    Lease.objects.create(cluster=cluster, epoch=1, renewed_at=timezone.now() - timedelta(seconds=90))
-    assert readiness()["roles"] == {
+    now = timezone.now()
+    Lease.objects.create(cluster=cluster, epoch=1, renewed_at=now - timedelta(seconds=90))
+    with monkeypatch.context() as patch:
+        patch.setattr(health, "time", SimpleNamespace(time=now.timestamp))
+        well = readiness()["roles"]
+    assert well == {
         "beat": "ok", "push": "ok", "scheduler": "ok, last successful run 90 s ago", "studio": "ok", "watcher": "ok"
     }  # fmt: skip
     right = time.time
@@ -287,9 +296,15 @@ def test_a_process_that_is_stopped_falls_silent(start: Callable[..., subprocess.
     assert all(_next_sign(role, before) > before for role, before in zip(roles, first, strict=True))
     for process in processes:
         process.send_signal(signal.SIGSTOP)
+        wait_for("its stop", partial(_is_stopped, process.pid))
+    redis_client().ping()  # what they said before is noted
     stopped = [_last_sign(role) for role in roles]
     time.sleep(2 * HEARTBEAT_SECONDS)
     assert [_last_sign(role) for role in roles] == stopped
+
+
+def _is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
 def _last_sign(role: str) -> datetime | None:
