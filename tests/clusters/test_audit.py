@@ -21,7 +21,12 @@ from tests.simulated_cluster import pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LATER = datetime.now(UTC) + timedelta(hours=1)
+
+def later() -> datetime:
+    """A time at which nothing is too young to be judged."""
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
 MINUTE = timedelta(minutes=1)
 
 
@@ -35,7 +40,7 @@ def running(system: System) -> System:
 
 
 def wrong(system: System) -> set[str]:
-    return {violation.check.value for violation in audit(system.cluster, system.client, LATER)}
+    return {violation.check.value for violation in audit(system.cluster, system.client, later())}
 
 
 def without_quota(system: System) -> None:
@@ -50,7 +55,12 @@ def miscounted(system: System) -> None:
 def unowned(system: System) -> None:
     held = DeviceAllocation.objects.get()
     row = Workload.objects.create(
-        cluster=system.cluster, namespace="team", name="ended", status="Finished", created_at=LATER, finished_at=LATER
+        cluster=system.cluster,
+        namespace="team",
+        name="ended",
+        status="Finished",
+        created_at=later(),
+        finished_at=later(),
     )
     held.pk, held.workload = None, row
     held.save()
@@ -104,16 +114,16 @@ def test_a_broken_rule_is_seen_and_put_right_where_that_is_safe(
     assert wrong(running) == set()
     break_it(running)
     assert wrong(running) == checks
-    assert audit_and_heal(running.cluster, running.client, LATER) == [], "it may be on its way"
+    assert audit_and_heal(running.cluster, running.client, later()) == [], "it may be on its way"
     assert not [drift for drift in drifts(running.cluster.pk) if drift.kind == "inconsistent"]
-    found = audit_and_heal(running.cluster, running.client, LATER + MINUTE)
+    found = audit_and_heal(running.cluster, running.client, later() + MINUTE)
     assert {each.check_name for each in found} == checks
     assert sorted(drift.message for drift in drifts(running.cluster.pk) if drift.kind == "inconsistent") == sorted(
         f"{each.check_name}: {each.subject}: {each.message}" for each in found
     )
     running.push()
     assert wrong(running) == (set() if heals else checks)
-    audit_and_heal(running.cluster, running.client, LATER + 2 * MINUTE)
+    audit_and_heal(running.cluster, running.client, later() + 2 * MINUTE)
     assert AuditFinding.objects.exists() is not heals
 
 
@@ -127,7 +137,7 @@ def test_a_workload_whose_job_and_pods_are_gone_ends(system: System) -> None:
     Pod.objects.all().delete()
     Job.objects.update(deletion_requested_at=system.moment())
     for minutes in range(2):
-        audit_and_heal(system.cluster, system.client, LATER + minutes * MINUTE)
+        audit_and_heal(system.cluster, system.client, later() + minutes * MINUTE)
     system.engine.run()
     row = system.workload()
     assert (row.status, row.reason) == ("Finished", "OwnerNotFound")

@@ -29,7 +29,13 @@ NODES: Final = GpuNodes(
     "node", 4, "V100", "NVIDIA-V100", devices=4, memory_mib=32_768, cpu="64", memory="256Gi", slots=10
 )
 ROOM: Final = 10**9
-LATER: Final = datetime.now(UTC) + timedelta(hours=1)
+
+
+def later() -> datetime:
+    """A time at which nothing is too young to be judged."""
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
 MINUTE: Final = timedelta(minutes=1)
 AUDIT_EVERY: Final = timedelta(seconds=25)
 
@@ -186,14 +192,15 @@ def is_mended(pk: int, logged: str) -> bool:
 def test_no_corruption_is_silent(large: System, caplog: pytest.LogCaptureFixture) -> None:
     processes = AllProcesses(large)
     keys = start_all(large, processes)
-    assert audit(large.cluster, large.client, LATER) == []
+    assert audit(large.cluster, large.client, later()) == []
     device = Device.objects.exclude(used_slots=0).order_by("-pk")[0].pk
     outcomes: dict[str, set[str]] = {}
     for name, (statement, _) in CORRUPTIONS.items():
         refused = not corrupt(statement, workload=keys.get(name, 0), device=device)
         outcomes[name] = {REFUSED} if refused else set()
-    now = LATER
-    while now <= LATER + MINUTE:
+    now = later()
+    end = now + MINUTE
+    while now <= end:
         processes.turn()
         audit_and_heal(large.cluster, large.client, now)
         for name, found in outcomes.items():
@@ -210,7 +217,7 @@ def test_a_busy_healthy_installation_is_never_told_of(large: System) -> None:
     chance = random.Random(1)
     FlavorQuota.objects.filter(resource="cpu").update(nominal_quota=20_000)
     processes = AllProcesses(large)
-    now, reclaimed = LATER, 0
+    now, reclaimed = later(), 0
     for turn in range(24):
         for number in range(chance.randint(0, 5)):
             # Of three pods two run at a time: the place of one is reclaimed when two have ended.

@@ -9,7 +9,6 @@ from typing import Final
 import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import Count, F, Sum
-from django.utils import timezone
 from pytest_django import Settings
 
 from accounts.models import Cluster
@@ -29,7 +28,8 @@ from simulation.fleet import SEVERAL, fleet
 pytestmark = pytest.mark.django_db
 
 DAY: Final = timedelta(days=1)
-NOW: Final = start_of(timezone.now(), Resolution.HOUR) + timedelta(minutes=30)
+NOW: Final = datetime(2026, 11, 28, 12, 30, tzinfo=UTC)
+"""The past that is made depends on the hour before which it lies."""
 
 
 @pytest.fixture

@@ -162,13 +162,15 @@ def test_a_watch_without_a_version_begins_with_all(cluster: Cluster, server: str
 def test_a_watch_continues_from_its_last_event(cluster: Cluster, server: str) -> None:
     bob = Client(server, "bob")
     version = bob.version(JOBS)
-    with bob.watch(JOBS, resourceVersion=version, timeoutSeconds="3") as following:
+    with bob.watch(JOBS, resourceVersion=version) as following:
         submit(cluster, "first")
         last = following()
         assert short(last) == ("ADDED", "first")
+    version = last["object"]["metadata"]["resourceVersion"]
+    with bob.watch(JOBS, resourceVersion=version, timeoutSeconds="1") as following:
         assert following() is None
     submit(cluster, "second")
-    with bob.watch(JOBS, resourceVersion=last["object"]["metadata"]["resourceVersion"]) as following:
+    with bob.watch(JOBS, resourceVersion=version) as following:
         assert short(following()) == ("ADDED", "second")
 
 
