@@ -16,7 +16,7 @@ from redis import RedisError
 
 from foundation.redis_client import asynchronous_redis_client
 from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
-from scheduler.live.publisher import group, snapshot_key
+from scheduler.live.publisher import group, heartbeat_key, snapshot_key
 
 _REMEMBERED_DELTAS: Final = 64
 """A socket that is more deltas behind gets a snapshot, which is smaller then."""
@@ -178,13 +178,16 @@ class Feed:
 
     async def _load(self) -> None:
         try:
-            kept = await self._redis.get(snapshot_key(self._cluster))
+            kept, beat = await self._redis.mget(snapshot_key(self._cluster), heartbeat_key(self._cluster))
         except (RedisError, OSError) as error:
             _log.warning("cluster %s: no snapshot, the next frame tries again: %s", self._cluster, error)
             return
         snapshot = self._readable(kept) if kept else None
         if snapshot is not None:
             self._start(snapshot)
+        heartbeat = self._readable(beat) if beat else None
+        if heartbeat is not None and (heartbeat["epoch"], heartbeat["sequence"]) == (self._epoch, self._sequence):
+            self._time = max(self._time, heartbeat["time"], key=moment)
 
     def _start(self, snapshot: dict[str, Any]) -> None:
         """Replace the figures by a snapshot. Sockets that are at its position already are not woken."""

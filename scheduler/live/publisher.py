@@ -53,12 +53,17 @@ the time."""
 HEARTBEAT_SECONDS: Final = 5.0
 
 Send = Callable[[str, bytes, bytes | None], object]
-"""Sends a cluster's frame, and stores the snapshot that belongs to it."""
+"""Sends a cluster's frame, and stores the snapshot that belongs to it. A frame without one is a heartbeat."""
 
 
 def snapshot_key(cluster: str) -> str:
     """The key of a cluster's last snapshot in Redis."""
     return f"kueueweb:live:{cluster}"
+
+
+def heartbeat_key(cluster: str) -> str:
+    """The key of a cluster's last heartbeat in Redis: how long the figures of the snapshot have been valid."""
+    return f"kueueweb:live:{cluster}:heartbeat"
 
 
 def group(cluster: str) -> str:
@@ -328,8 +333,9 @@ class _Publisher:
     async def _send(self, cluster: str, frame: bytes, snapshot: bytes | None) -> None:
         layer = get_channel_layer()
         try:
-            if snapshot is not None:
-                redis_client().set(snapshot_key(cluster), snapshot)
+            # Without the heartbeat, the first reader of a quiet cluster would take its figures for stale ones.
+            key, kept = (heartbeat_key(cluster), frame) if snapshot is None else (snapshot_key(cluster), snapshot)
+            redis_client().set(key, kept)
             if layer is not None:
                 await layer.group_send(group(cluster), {"type": "live.update", "payload": frame.decode()})
         except (RedisError, OSError) as error:

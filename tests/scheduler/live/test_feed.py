@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,7 +14,7 @@ from redis.asyncio import Redis
 from queues.services.visibility import Visibility
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.frames import Audience
-from scheduler.live.publisher import group, snapshot_key
+from scheduler.live.publisher import group, heartbeat_key, send_in_background, snapshot_key
 from tests.patience import PATIENCE_SECONDS
 
 CLUSTER = "feed-test"
@@ -58,7 +59,7 @@ async def feed(live_services: None) -> AsyncIterator[Feed]:
     yield feed
     await feed.close()
     async with Redis.from_url(settings.REDIS_URL) as redis:
-        await redis.delete(snapshot_key(CLUSTER))
+        await redis.delete(snapshot_key(CLUSTER), heartbeat_key(CLUSTER))
 
 
 async def received(feed: Feed, socket: Socket) -> dict[str, Any]:
@@ -96,6 +97,22 @@ async def test_a_snapshot_then_deltas_then_heartbeats(feed: Feed) -> None:
     assert (second["type"], second["since"], second["data"]) == ("delta", 1, {"cluster_queues": {"a": queue(5)}})
     await publish(frame("heartbeat", 2))
     assert (await received(feed, socket))["type"] == "heartbeat"
+
+
+@pytest.mark.parametrize(("change", "is_younger"), [({}, True), ({"sequence": 2}, False), ({"epoch": 2}, False)])
+async def test_the_first_snapshot_is_as_young_as_the_last_heartbeat_of_its_position(
+    feed: Feed, change: dict[str, int], is_younger: bool
+) -> None:
+    now = datetime.now(UTC).isoformat()
+    await asyncio.wrap_future(
+        send_in_background(CLUSTER, orjson.dumps({**frame("heartbeat", 1), "time": now, **change}))
+    )
+    opened = Feed(CLUSTER)
+    await opened.open()
+    shown = await received(opened, join(opened))
+    await opened.close()
+    assert shown["time"] == (now if is_younger else at(1, 1))
+    assert (shown["age_seconds"] < PATIENCE_SECONDS) is is_younger
 
 
 async def test_a_slow_socket_gets_what_it_missed_as_one(feed: Feed) -> None:
