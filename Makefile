@@ -61,6 +61,11 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-clients
+test-clients: $(VENV)/.dev ## kueuectl, k9s and OpenTofu with Terraform's provider against the web process (needs Go; ten minutes the first time)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes --clients
+	$(BIN)/python -m pytest tests/kubernetes_clients $(ARGS)
+
 .PHONY: test-helm
 test-helm: $(VENV)/.dev ## the Helm chart with Helm itself, installed on a real Kubernetes (needs Go; minutes)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes

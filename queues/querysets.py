@@ -125,21 +125,26 @@ _PENDING: Final = f"""
         WINDOW everybody AS (ORDER BY priority DESC, {_QUEUED_AT}, uid)
     )
     SELECT id, position, own FROM queue
-    WHERE %(local_queue)s = '' OR namespace = %(namespace)s AND queue_name = %(local_queue)s
+    WHERE (%(local_queue)s = '' OR namespace = %(namespace)s AND queue_name = %(local_queue)s)
+        AND (%(namespaces)s::text[] IS NULL OR namespace = ANY(%(namespaces)s))
     ORDER BY position LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608 (only our own constant is put in)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPositions:
-    """A part of the pending workloads of a ClusterQueue or of one of its LocalQueues, as in Kueue's visibility API."""
+    """A part of the pending workloads of a ClusterQueue or of one of its LocalQueues, as in Kueue's visibility API.
+
+    With `namespaces`, only the workloads there are returned. Their positions count those of other namespaces.
+    """
 
     cluster_id: int
     cluster_queue: str
-    limit: int
-    offset: int
     namespace: str = ""
     local_queue: str = ""
+    namespaces: Collection[str] | None = None
+    limit: int = 1000
+    offset: int = 0
 
     def read(self) -> list[tuple[int, int, int]]:
         """(primary key, position in the ClusterQueue, position in the LocalQueue) in the queue's order, from 0."""
@@ -151,6 +156,7 @@ class PendingPositions:
                     "cluster_queue": self.cluster_queue,
                     "namespace": self.namespace,
                     "local_queue": self.local_queue,
+                    "namespaces": None if self.namespaces is None else list(self.namespaces),
                     "limit": self.limit,
                     "offset": self.offset,
                 },

@@ -1,4 +1,4 @@
-"""Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER [--operators]
+"""Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER [OPTIONS]
 
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok, which simulates the kubelets of nodes
 that do not exist. All come as source through Go's module proxy, checked against Go's checksum database, and are built
@@ -7,7 +7,8 @@ by the machine's Go (1.26 or newer): about five minutes on two cores, once. A pr
 It also builds our own small program of client-go's informers, which tests/kubernetes/test_informers.py runs.
 
 With --operators, for `make test-operators`, it builds operators of kinds of jobs too, and keeps the definitions and
-webhooks that their releases install, in FOLDER/operators.
+webhooks that their releases install, in FOLDER/operators. With --clients, for `make test-clients`, it builds clients of
+Kubernetes that others wrote.
 """
 
 import json
@@ -85,13 +86,18 @@ OPERATORS = (
     ),
 )
 
+CLIENTS = (
+    Source("sigs.k8s.io/kueue", "v0.17.0", {"kueuectl": "./cmd/kueuectl"}),
+    Source("github.com/derailed/k9s", "v0.50.16", {"k9s": "."}),
+)
 
-def main(target: Path, *, operators: bool) -> None:
+
+def main(target: Path, *, operators: bool, clients: bool) -> None:
     """Build the missing programs in the folder."""
     if shutil.which("go") is None:
         sys.exit("Go is not installed; it is needed to build a Kubernetes control plane from source.")
     target.mkdir(parents=True, exist_ok=True)
-    for source in (*SOURCES, *(OPERATORS if operators else ())):
+    for source in (*SOURCES, *(OPERATORS if operators else ()), *(CLIENTS if clients else ())):
         build_missing(source, target)
     if not (target / INFORMER.name).exists():
         build(INFORMER, {INFORMER.name: "."}, target.resolve())
@@ -158,4 +164,4 @@ def run(*command: str, directory: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), operators="--operators" in sys.argv[2:])
+    main(Path(sys.argv[1]), operators="--operators" in sys.argv[2:], clients="--clients" in sys.argv[2:])

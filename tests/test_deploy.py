@@ -18,9 +18,10 @@ from clusters.client import EVENTS, Kind
 from clusters.management.commands import job_rules
 from clusters.push.kueue_objects.served_status import KEYS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
+from clusters.served.pending_workloads import GROUP as VISIBILITY
+from clusters.served.pending_workloads import VERSIONS
 from clusters.webhook.configurations import Target, webhook_configurations
-from clusters.webhook.visibility import GROUP as VISIBILITY
-from clusters.webhook.visibility import VERSIONS, ApiServices
+from clusters.webhook.visibility import ApiServices
 from kueueweb import env
 from scripts import pin_images
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
@@ -17,25 +17,26 @@ import orjson
 from django.db import DatabaseError, close_old_connections
 
 from accounts.models import Cluster
-from accounts.services.object_status import timestamp
 from clusters.client import ClusterClient, ClusterError, JsonObject, Kind
+from clusters.served.pending_workloads import (
+    GROUP,
+    PENDING_WORKLOADS,
+    VERSIONS,
+    group,
+    limited,
+    resource_list,
+    summary,
+)
 from clusters.webhook.application import Receive, Scope, Send
 from clusters.webhook.configurations import Target
-from queues.models import ClusterQueue, LocalQueue, Workload
+from queues.models import ClusterQueue, LocalQueue
 from queues.querysets import PendingPositions
-from queues.services.workload_objects import owner_references
 
 _log = logging.getLogger(__name__)
 
-GROUP: Final = "visibility.kueue.x-k8s.io"
-VERSIONS: Final = ("v1beta2", "v1beta1")
-"""The preferred version first; both have the same content."""
 API_SERVICES: Final = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
 _FRONT_PROXY: Final = ("kube-system", "extension-apiserver-authentication", "requestheader-client-ca-file")
-_LIMIT: Final = 1000
-_MAX_LIMIT: Final = 100_000
-_PENDING: Final = "pendingworkloads"
 
 
 def front_proxy_authorities(client: ClusterClient) -> bytes:
@@ -120,81 +121,34 @@ class VisibilityApplication:
             case ["healthz" | "readyz" | "livez"]:
                 return HTTPStatus.OK, {"status": "ok"}
             case ["apis"]:
-                return HTTPStatus.OK, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]}
-            case ["apis", group] if group == GROUP:
-                return HTTPStatus.OK, {"kind": "APIGroup", "apiVersion": "v1", **_group()}
-            case ["apis", group, version] if group == GROUP and version in VERSIONS:
-                return HTTPStatus.OK, _resources(version)
-            case ["apis", group, version, *queue, last] if (group, last) == (GROUP, _PENDING) and version in VERSIONS:
-                return self._pending(queue, version, query)
+                return HTTPStatus.OK, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group()]}
+            case ["apis", name] if name == GROUP:
+                return HTTPStatus.OK, {"kind": "APIGroup", "apiVersion": "v1", **group()}
+            case ["apis", name, version] if name == GROUP and version in VERSIONS:
+                return HTTPStatus.OK, resource_list(version)
+            case ["apis", name, version, *queue, last] if (name, last) == (GROUP, PENDING_WORKLOADS):
+                if version in VERSIONS:
+                    return self._pending(queue, version, query)
         return _status(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource")
 
     def _pending(self, queue: list[str], version: str, query: Mapping[str, str]) -> tuple[int, JsonObject]:
-        try:
-            limit, offset = int(query.get("limit", _LIMIT)), int(query.get("offset", 0))
-        except ValueError:
-            return _status(HTTPStatus.BAD_REQUEST, "BadRequest", "limit, offset: Invalid value: must be whole numbers")
-        limit, offset = min(max(limit, 0), _MAX_LIMIT), max(offset, 0)
         pk = self._cluster.pk
         match queue:
             case ["clusterqueues", name]:
                 if not ClusterQueue.objects.filter(cluster=pk, name=name).exists():
                     return _not_found("clusterqueue", name)
-                positions = PendingPositions(pk, name, limit, offset)
+                positions = PendingPositions(pk, name)
             case ["namespaces", namespace, "localqueues", name]:
                 row = LocalQueue.objects.filter(cluster=pk, namespace=namespace, name=name).first()
                 if row is None:
                     return _not_found("localqueue", name)
-                positions = PendingPositions(pk, row.cluster_queue_name, limit, offset, namespace, name)
+                positions = PendingPositions(pk, row.cluster_queue_name, namespace=namespace, local_queue=name)
             case _:
                 return _status(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource")
-        items = list(_items(positions.read()))
-        kind = {"kind": "PendingWorkloadsSummary", "apiVersion": f"{GROUP}/{version}"}
-        return HTTPStatus.OK, {**kind, "metadata": {}, "items": items}
-
-
-def _items(positions: Iterable[tuple[int, int, int]]) -> Iterable[JsonObject]:
-    found = list(positions)
-    rows = Workload.objects.filter(pk__in=[pk for pk, _, _ in found]).select_related("job").in_bulk()
-    for pk, position, own in found:
-        if pk not in rows:
-            continue
-        row = rows[pk]
-        metadata: JsonObject = {
-            "name": row.name,
-            "namespace": row.namespace,
-            "creationTimestamp": timestamp(row.created_at),
-        }
-        owners = owner_references(row)
-        if owners:
-            kept = ("apiVersion", "kind", "name", "uid")
-            metadata["ownerReferences"] = [{key: owner[key] for key in kept} for owner in owners]
-        yield {
-            "metadata": metadata,
-            "priority": row.priority,
-            "localQueueName": row.queue_name,
-            "positionInClusterQueue": position,
-            "positionInLocalQueue": own,
-        }
-
-
-def _group() -> JsonObject:
-    versions = [{"groupVersion": f"{GROUP}/{version}", "version": version} for version in VERSIONS]
-    return {"name": GROUP, "versions": versions, "preferredVersion": versions[0]}
-
-
-def _resources(version: str) -> JsonObject:
-    names = (("clusterqueues", "ClusterQueue", False), ("localqueues", "LocalQueue", True))
-    resources: list[dict[str, Any]] = []
-    for plural, kind, namespaced in names:
-        common = {"singularName": "", "namespaced": namespaced}
-        resources += [
-            {"name": plural, **common, "kind": kind, "verbs": []},
-            {"name": f"{plural}/{_PENDING}", **common, "kind": "PendingWorkloadsSummary", "verbs": ["get"]},
-        ]
-    return {
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{version}", "resources": resources,
-    }  # fmt: skip
+        try:
+            return HTTPStatus.OK, summary(limited(positions, query), version)
+        except ValueError as refused:
+            return _status(HTTPStatus.BAD_REQUEST, "BadRequest", str(refused))
 
 
 def _not_found(resource: str, name: str) -> tuple[int, JsonObject]:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path, re_path
 
+from clusters.served.pending_workloads import GROUP, PENDING_WORKLOADS, QUEUES, VERSIONS
 from kueueweb.wire import discovery_views as discovery
 from kueueweb.wire.object_views import ListView, ObjectView, ResourceView, StatusView
 from kueueweb.wire.openapi_views import OpenApiVersionView, OpenApiView
+from kueueweb.wire.pending_views import PendingWorkloadsView
 from kueueweb.wire.resources import RESOURCES, Resource
 from kueueweb.wire.reviews import AccessReviewView, RulesReviewView, SubjectReviewView
 
@@ -39,6 +41,19 @@ ADDRESSES: dict[str, type[ResourceView]] = {
 """The addresses of objects, without the prefix of a cluster."""
 
 
+def _pending() -> Iterator[tuple[str, type[PendingWorkloadsView]]]:
+    for version in VERSIONS:
+        for plural, kind, namespaced in QUEUES:
+            view = type(f"{kind}{version}Pending", (PendingWorkloadsView,), {"plural": plural, "version": version})
+            base = f"apis/{GROUP}/{version}"
+            within = f"{base}/namespaces/<str:namespace>" if namespaced else base
+            yield f"{within}/{plural}/<str:name>/{PENDING_WORKLOADS}", view
+
+
+PENDING_ADDRESSES: dict[str, type[PendingWorkloadsView]] = dict(_pending())
+"""The addresses of pending workloads, without the prefix of a cluster."""
+
+
 def _patterns(prefix: str) -> Iterator[URLPattern]:
     yield path(f"{prefix}api", discovery.CoreVersionsView.as_view())
     yield path(f"{prefix}api/<str:version>", discovery.ResourcesView.as_view())
@@ -54,7 +69,7 @@ def _patterns(prefix: str) -> Iterator[URLPattern]:
         ("authentication.k8s.io/v1/selfsubjectreviews", SubjectReviewView),
     ):
         yield path(f"{prefix}apis/{review}", view.as_view())
-    for address, found in ADDRESSES.items():
+    for address, found in (*ADDRESSES.items(), *PENDING_ADDRESSES.items()):
         yield path(f"{prefix}{address}", found.as_view())
 
 

@@ -17,9 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from accounts.models import Cluster
+from clusters.served.pending_workloads import GROUP
 from clusters.webhook.certificates import renewed
 from clusters.webhook.server import Served, WebhookServer
-from clusters.webhook.visibility import GROUP, VisibilityApplication
+from clusters.webhook.visibility import VisibilityApplication
 from queues.models import LocalQueue, Workload
 from simulation.server import listen
 from tests.clusters.webhook.served import HOST

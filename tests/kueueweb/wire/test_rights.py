@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from accounts.models import AuditRecord, Cluster
 from clusters.manifests import apply_manifests
 from kueueweb.wire.resources import RESOURCES
-from kueueweb.wire.urls import ADDRESSES
+from kueueweb.wire.urls import ADDRESSES, PENDING_ADDRESSES
 from queues.kinds import KINDS
 from queues.models import Workload
 from tests.accounts.test_rights_walk import EVERYBODY, TENANTS
@@ -83,7 +83,7 @@ def test_no_address_shows_a_tenant_what_another_has(clients: dict[str, APIClient
 
 
 def test_each_address_needs_a_role(clients: dict[str, APIClient]) -> None:
-    for address in ["api", "api/v1", "apis", "apis/batch", "apis/batch/v1", "version", *ADDRESSES]:
+    for address in ["api", "api/v1", "apis", "apis/batch", "apis/batch/v1", "version", *ADDRESSES, *PENDING_ADDRESSES]:
         path = "/" + address.replace("<str:namespace>", "team-a").replace("<str:name>", "x")
         for prefix in ("", "/kubernetes/default"):
             for letter, code, reason in (("-", 401, "Unauthorized"), ("X", 403, "Forbidden"), ("O", 403, "Forbidden")):
