@@ -89,6 +89,13 @@ OPERATORS = (
 CLIENTS = (
     Source("sigs.k8s.io/kueue", "v0.17.0", {"kueuectl": "./cmd/kueuectl"}),
     Source("github.com/derailed/k9s", "v0.50.16", {"k9s": "."}),
+    Source("github.com/opentofu/opentofu", "v1.12.6", {"tofu": "./cmd/tofu"}),
+    # The releases from 2.0.0 on are no module versions, because the module's path has no /v2.
+    Source(
+        "github.com/hashicorp/terraform-provider-kubernetes",
+        "v1.13.4-0.20260821094251-3a33fb6cc605",
+        {"terraform-provider-kubernetes": "."},
+    ),
 )
 
 

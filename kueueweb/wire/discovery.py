@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueueweb.wire import definitions
 from kueueweb.wire.resources import Resource, groups
 
 VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -18,6 +19,11 @@ REVIEWS: Final = {
     AUTHENTICATION: (("selfsubjectreviews", "SelfSubjectReview"),),
 }
 """Questions of users about themselves, in version v1: group -> (plural, kind)."""
+_OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...]]]]] = {
+    **{group: [(plural, kind, ("create",)) for plural, kind in found] for group, found in REVIEWS.items()},
+    definitions.GROUP: [(definitions.PLURAL, definitions.KIND, ("get", "list"))],
+}
+"""The resources that are no rows, in version v1: group -> (plural, kind, verbs)."""
 
 
 def verbs_of(resource: Resource) -> list[str]:
@@ -34,7 +40,7 @@ def core_versions() -> dict[str, Any]:
 def group_list() -> dict[str, Any]:
     """The answer to GET /apis."""
     found = [_group(name, list(versions)) for name, versions in groups().items() if name]
-    found += [_group(name, ["v1"]) for name in REVIEWS]
+    found += [_group(name, ["v1"]) for name in _OTHERS]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
 
 
@@ -52,8 +58,8 @@ def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
 def resource_list(group: str, version: str) -> dict[str, Any] | None:
     """The answer to GET /api/v1 and /apis/GROUP/VERSION."""
     served = groups().get(group, {}).get(version, [])
-    reviews = REVIEWS.get(group, ()) if version == "v1" else ()
-    if not served and not reviews:
+    others = _OTHERS.get(group, ()) if version == "v1" else ()
+    if not served and not others:
         return None
     entries: list[dict[str, Any]] = []
     for resource in served:
@@ -66,8 +72,8 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
             common = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
             entries.append({"name": f"{resource.plural}/status", **common, "verbs": ["get"]})
     entries += [
-        {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": ["create"]}
-        for plural, kind in reviews
+        {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": list(verbs)}
+        for plural, kind, verbs in others
     ]
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
@@ -80,8 +86,8 @@ def aggregated(*, core: bool) -> dict[str, Any]:
         if bool(name) != core:
             found = [_version(name, version, served) for version, served in versions.items()]
             items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": found})
-    for name, reviews in () if core else REVIEWS.items():
-        resources = [_entry(plural, kind, name, "v1", "Cluster", ["create"]) for plural, kind in reviews]
+    for name, others in () if core else _OTHERS.items():
+        resources = [_entry(plural, kind, name, "v1", "Cluster", list(verbs)) for plural, kind, verbs in others]
         version = {"version": "v1", "resources": resources, "freshness": "Current"}
         items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": [version]})
     return {"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items}

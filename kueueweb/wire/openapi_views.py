@@ -8,10 +8,39 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kinds.openapi import anything, manifest_schema
+from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView
-from kueueweb.wire.refusals import Refusal
+from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import Resource, groups
 from queues.kinds import KINDS
+
+
+class SwaggerView(WireView):
+    """`/openapi/v2`, which Terraform's provider reads."""
+
+    def get(self, request: Request) -> Response:
+        """The document, as JSON."""
+        return Response(definitions.swagger())
+
+
+class DefinitionsView(WireView):
+    """`/apis/apiextensions.k8s.io/v1/customresourcedefinitions`."""
+
+    def get(self, request: Request) -> Response:
+        """All definitions: they change with the version of kueueweb only, so there is no watch."""
+        kind = {"kind": f"{definitions.KIND}List", "apiVersion": f"{definitions.GROUP}/{definitions.VERSION}"}
+        return Response({**kind, "metadata": {"resourceVersion": "1"}, "items": definitions.definitions()})
+
+
+class DefinitionView(WireView):
+    """One CustomResourceDefinition."""
+
+    def get(self, request: Request, name: str) -> Response:
+        """The definition."""
+        found = next((each for each in definitions.definitions() if each["metadata"]["name"] == name), None)
+        if found is None:
+            raise not_found(f"{definitions.PLURAL}.{definitions.GROUP}", definitions.GROUP, definitions.PLURAL, name)
+        return Response(found)
 
 
 class OpenApiView(WireView):

@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from django.urls import URLPattern, path, re_path
 
 from clusters.served.pending_workloads import GROUP, PENDING_WORKLOADS, QUEUES, VERSIONS
+from kueueweb.wire import definitions
 from kueueweb.wire import discovery_views as discovery
 from kueueweb.wire.object_views import ListView, ObjectView, ResourceView, StatusView
-from kueueweb.wire.openapi_views import OpenApiVersionView, OpenApiView
+from kueueweb.wire.openapi_views import (
+    DefinitionsView,
+    DefinitionView,
+    OpenApiVersionView,
+    OpenApiView,
+    SwaggerView,
+)
 from kueueweb.wire.pending_views import PendingWorkloadsView
 from kueueweb.wire.resources import RESOURCES, Resource
 from kueueweb.wire.reviews import AccessReviewView, RulesReviewView, SubjectReviewView
@@ -61,6 +68,10 @@ def _patterns(prefix: str) -> Iterator[URLPattern]:
     yield path(f"{prefix}apis/<str:group>", discovery.GroupView.as_view())
     yield path(f"{prefix}apis/<str:group>/<str:version>", discovery.ResourcesView.as_view())
     yield path(f"{prefix}version", discovery.VersionView.as_view())
+    yield path(f"{prefix}openapi/v2", SwaggerView.as_view())
+    defined = f"{prefix}apis/{definitions.GROUP}/{definitions.VERSION}/{definitions.PLURAL}"
+    yield path(defined, DefinitionsView.as_view())
+    yield path(f"{defined}/<str:name>", DefinitionView.as_view())
     yield path(f"{prefix}openapi/v3", OpenApiView.as_view())
     yield path(f"{prefix}openapi/v3/<path:address>", OpenApiVersionView.as_view())
     for review, view in (

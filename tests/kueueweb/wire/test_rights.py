@@ -21,6 +21,7 @@ REST = {
     resource.kind: f"/api/v1/{KINDS[resource.kind].plural}/" if resource.kind in KINDS else "/api/v1/workloads/"
     for resource in RESOURCES
 }
+DEFINITIONS = "apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 REST["Job"] = "/api/v1/manifests/job/"
 
 
@@ -83,7 +84,18 @@ def test_no_address_shows_a_tenant_what_another_has(clients: dict[str, APIClient
 
 
 def test_each_address_needs_a_role(clients: dict[str, APIClient]) -> None:
-    for address in ["api", "api/v1", "apis", "apis/batch", "apis/batch/v1", "version", *ADDRESSES, *PENDING_ADDRESSES]:
+    for address in [
+        "api",
+        "api/v1",
+        "apis",
+        "apis/batch",
+        "apis/batch/v1",
+        "version",
+        "openapi/v2",
+        DEFINITIONS,
+        *ADDRESSES,
+        *PENDING_ADDRESSES,
+    ]:
         path = "/" + address.replace("<str:namespace>", "team-a").replace("<str:name>", "x")
         for prefix in ("", "/kubernetes/default"):
             for letter, code, reason in (("-", 401, "Unauthorized"), ("X", 403, "Forbidden"), ("O", 403, "Forbidden")):
