@@ -27,7 +27,7 @@ export const CLUSTER_COLUMNS: DataColumn<ClusterOverview>[] = [
   {
     id: "mode",
     header: () => t`Mode`,
-    meta: { width: "104px" },
+    meta: { width: "120px" },
     cell: ({ row: { original } }) => {
       const { label, color, meaning } = clusterModes()[original.mode];
       return <BadgeDot label={label} color={color} hint={meaning} />;
