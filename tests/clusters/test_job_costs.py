@@ -16,10 +16,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.client import NAMESPACES
+from foundation import wake_ups
 from foundation.redis_client import redis_client
 from queues.models import Workload
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, queued
+from tests.patience import PATIENCE_SECONDS
 from tests.simulated_cluster import job
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,6 +31,13 @@ STATEMENTS: Final = {"found": 92, "decided": 24, "started": 25, "running": 83, "
 """At most, of each step of a batch: most of a Job's cost where few arrive together. Lower them with the code; a higher
 one needs a reason."""
 QUEUES: Final = ("kueueweb:celery:push", "kueueweb:celery:scheduler")
+
+
+@pytest.fixture(autouse=True)
+def one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step may take longer than the second for which wake-ups count as one."""
+    monkeypatch.setattr(wake_ups, "_JOINED_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(wake_ups, "_COLLAPSE_MILLISECONDS", int(1000 * PATIENCE_SECONDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ class Cost:
 
 def cost_of(system: System, step: Callable[[], object]) -> Cost:
     system.guard.requests.clear()
-    redis_client().delete(*QUEUES)
+    redis_client().delete(*QUEUES, *redis_client().keys("kueueweb:wake:*"))
     with CaptureQueriesContext(connection) as queries:
         step()
     messages = sum(redis_client().llen(queue) for queue in QUEUES)
