@@ -49,7 +49,7 @@ it("lists the devices of all clusters, what differs there, and where the rest is
   await renderPart(
     <ClusterProvider cluster="east,west">
       <Suspense>
-        <GpusOfClusters filters={{}} onFilter={() => undefined} />
+        <GpusOfClusters filters={{ idle: true }} onFilter={() => undefined} />
       </Suspense>
     </ClusterProvider>,
   );

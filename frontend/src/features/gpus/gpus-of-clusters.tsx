@@ -16,7 +16,7 @@ import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { chosenClusters } from "@/lib/url/clusters";
-import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
+import { type GpuFilters, matchesGpuFilters, withoutIdle } from "@/lib/url/gpu-filters";
 import { DEVICE_COLUMNS } from "./device-columns";
 import { DriftPanel } from "./drift-panel";
 import { GpuFilterBar } from "./gpu-filter-bar";
@@ -31,7 +31,9 @@ export interface GpusOfClustersProps {
 
 const clusterOfRow = ({ cluster }: ClusterDevice) => cluster;
 
-export function GpusOfClusters({ filters, onFilter }: GpusOfClustersProps) {
+export function GpusOfClusters({ filters: asked, onFilter }: GpusOfClustersProps) {
+  // The use of devices is read for one cluster at a time, so they cannot be told apart by it here.
+  const filters = useMemo(() => withoutIdle(asked), [asked]);
   const cluster = useCluster();
   const { data: session } = useSuspenseQuery(sessionQuery());
   const devices = useQuery(devicesQuery(cluster));

@@ -69,6 +69,11 @@ export function matchesGpuFilters(device: FilterableDevice, filters: GpuFilters)
   );
 }
 
+/** The filters of a list that does not know how busy its devices are. */
+export function withoutIdle({ idle: _, ...rest }: GpuFilters): GpuFilters {
+  return rest;
+}
+
 /** A held device that does less is idle, as the reports count it. */
 const IDLE_BELOW_PERCENT = 1;
 

@@ -28,3 +28,9 @@ it("says the flavor of each resource where they differ", async () => {
   expect(await screen.findByRole("columnheader", { name: "Assigned flavor" })).toBeTruthy();
   expect(screen.getByRole("cell", { name: "any" })).toBeTruthy();
 });
+
+it("says the flavor of each resource where one has none", async () => {
+  await renderPart(<PodSets podSets={[podSet({ memory: "v100" })]} />);
+  expect(await screen.findByRole("columnheader", { name: "Assigned flavor" })).toBeTruthy();
+  expect(screen.queryByText("in flavor")).toBeNull();
+});

@@ -27,7 +27,8 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
   // A flavor that all its resources have is said once: a column of it would break its name into pieces.
   const flavors = new Set(Object.values(podSet.flavors));
   const [only] = flavors;
-  const differ = flavors.size > 1;
+  const differ =
+    flavors.size > 1 || (flavors.size === 1 && resources.some((name) => podSet.flavors[name] === undefined));
   return (
     <WideTable>
       <Group px="md" pt="sm" pb={4} gap="xs">
