@@ -74,7 +74,8 @@ class PastRun:
     def run(self, jobs: Iterator[PastJob], moments: Iterable[int], until: int) -> Iterator[int]:
         """Yield each of the moments, when the World is as it was then.
 
-        All that still runs at the end finishes, because the demo's cluster begins without pods.
+        All that still runs in the last second finishes at the end, because the demo's cluster begins without pods. A
+        workload that an end in this second would start could not hold its quota for any time.
         """
         coming = next(jobs, None)
         for moment in [*moments, until]:
@@ -82,7 +83,7 @@ class PastRun:
                 self._end_until(coming.at)
                 self._submit(coming)
                 coming = next(jobs, None)
-            self._end_until(moment)
+            self._end_until(min(moment, until - 1))
             self.world.advance(moment)
             if moment < until:
                 yield moment
