@@ -6,6 +6,7 @@ Two doors serve it: an API server behind the cluster's (`clusters.webhook.visibi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -27,16 +28,18 @@ QUEUES: Final = (("clusterqueues", "ClusterQueue", False), ("localqueues", "Loca
 """(plural, kind, whether it has a namespace) of the queues that have the subresource."""
 _LIMIT: Final = 1000
 _MAX_LIMIT: Final = 100_000
+_MAX_OFFSET: Final = 2**31
+_WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,30}")
 _OWNER: Final = ("apiVersion", "kind", "name", "uid")
 
 
 def limited(positions: PendingPositions, query: Mapping[str, str]) -> PendingPositions:
     """The part of the positions for which `limit` and `offset` ask. Raises ValueError with a message for the client."""
-    try:
-        limit, offset = int(query.get("limit", _LIMIT)), int(query.get("offset", 0))
-    except ValueError:
-        raise ValueError("limit, offset: Invalid value: must be whole numbers") from None
-    return replace(positions, limit=min(max(limit, 0), _MAX_LIMIT), offset=max(offset, 0))
+    limit, offset = (query.get(name, "0") for name in ("limit", "offset"))
+    if not (_WHOLE_NUMBER.fullmatch(limit) and _WHOLE_NUMBER.fullmatch(offset)):
+        raise ValueError("limit, offset: Invalid value: must be whole numbers")
+    found = int(limit) or _LIMIT  # as Kueue's API server completes the options
+    return replace(positions, limit=min(max(found, 0), _MAX_LIMIT), offset=min(max(int(offset), 0), _MAX_OFFSET))
 
 
 def summary(positions: PendingPositions, version: str) -> JsonObject:

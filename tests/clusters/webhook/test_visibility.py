@@ -74,7 +74,10 @@ def test_those_who_wait_in_a_local_queue_and_parts_of_a_list(db: None) -> None:
     assert positions(ask(cluster, queue, limit="1", offset="1")[1]) == [("a", 1, 1)]
     main = f"{ROOT}/clusterqueues/main/pendingworkloads"
     assert positions(ask(cluster, main, limit="2", offset="2")[1]) == [("b", 2, 0), ("d", 3, 2)]
-    assert ask(cluster, main, limit="many")[0] == 400
+    assert len(positions(ask(cluster, main, limit="0")[1])) == 4
+    assert positions(ask(cluster, main, offset="9" * 25)[1]) == []
+    for limit in ("many", "٣", "1_0", " 2 ", ""):
+        assert ask(cluster, main, limit=limit)[0] == 400
     Workload.objects.all().delete()
     assert ask(cluster, main)[1]["items"] == []
 
