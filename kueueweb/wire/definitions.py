@@ -73,12 +73,22 @@ def _fields(resource: Resource, version: str) -> Schema:
 
 def swagger() -> JsonObject:
     """The document of OpenAPI v2 (Swagger): the served kinds, without paths, which discovery names."""
+    types = {name: _without_choices(schema) for name, schema in _types()}
     return {
         "swagger": "2.0",
         "info": {"title": "kueueweb", "version": VERSION},
         "paths": {},
-        "definitions": {_OBJECT_META: _object_meta(), **dict(_types())},
+        "definitions": {_OBJECT_META: _object_meta(), **types},
     }
+
+
+def _without_choices(schema: Any) -> Any:
+    """The schema without `anyOf`, which version 2 does not have."""
+    if isinstance(schema, list):
+        return [_without_choices(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _without_choices(value) for key, value in schema.items() if key != "anyOf"}
 
 
 def _types() -> Iterator[tuple[str, Schema]]:

@@ -19,11 +19,11 @@ REVIEWS: Final = {
     AUTHENTICATION: (("selfsubjectreviews", "SelfSubjectReview"),),
 }
 """Questions of users about themselves, in version v1: group -> (plural, kind)."""
-_OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...]]]]] = {
-    **{group: [(plural, kind, ("create",)) for plural, kind in found] for group, found in REVIEWS.items()},
-    definitions.GROUP: [(definitions.PLURAL, definitions.KIND, ("get", "list"))],
+_OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...], tuple[str, ...]]]]] = {
+    **{group: [(plural, kind, ("create",), ()) for plural, kind in found] for group, found in REVIEWS.items()},
+    definitions.GROUP: [(definitions.PLURAL, definitions.KIND, ("get", "list"), ("crd", "crds"))],
 }
-"""The resources that are no rows, in version v1: group -> (plural, kind, verbs)."""
+"""The resources that are no rows, in version v1: group -> (plural, kind, verbs, short names)."""
 
 
 def verbs_of(resource: Resource) -> list[str]:
@@ -72,8 +72,15 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
             common = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
             entries.append({"name": f"{resource.plural}/status", **common, "verbs": ["get"]})
     entries += [
-        {"name": plural, "singularName": kind.lower(), "namespaced": False, "kind": kind, "verbs": list(verbs)}
-        for plural, kind, verbs in others
+        {
+            "name": plural,
+            "singularName": kind.lower(),
+            "namespaced": False,
+            "kind": kind,
+            "verbs": list(verbs),
+            **({"shortNames": list(short)} if short else {}),
+        }
+        for plural, kind, verbs, short in others
     ]
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}
@@ -87,7 +94,13 @@ def aggregated(*, core: bool) -> dict[str, Any]:
             found = [_version(name, version, served) for version, served in versions.items()]
             items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": found})
     for name, others in () if core else _OTHERS.items():
-        resources = [_entry(plural, kind, name, "v1", "Cluster", list(verbs)) for plural, kind, verbs in others]
+        resources = [
+            {
+                **_entry(plural, kind, name, "v1", "Cluster", list(verbs)),
+                **({"shortNames": list(short)} if short else {}),
+            }
+            for plural, kind, verbs, short in others
+        ]
         version = {"version": "v1", "resources": resources, "freshness": "Current"}
         items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": [version]})
     return {"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items}

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 
 from kinds.openapi import anything, manifest_schema
 from kueueweb.wire import definitions
-from kueueweb.wire.base import WireView
+from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import Resource, groups
+from queues.api.filters import query_text
 from queues.kinds import KINDS
 
 
@@ -19,7 +20,9 @@ class SwaggerView(WireView):
     """`/openapi/v2`, which Terraform's provider reads."""
 
     def get(self, request: Request) -> Response:
-        """The document, as JSON."""
+        """The document, as JSON alone."""
+        if not accepted(request):
+            raise Refusal(406, "only application/json is served")
         return Response(definitions.swagger())
 
 
@@ -27,9 +30,19 @@ class DefinitionsView(WireView):
     """`/apis/apiextensions.k8s.io/v1/customresourcedefinitions`."""
 
     def get(self, request: Request) -> Response:
-        """All definitions: they change with the version of kueueweb only, so there is no watch."""
+        """The definitions, or that of one name. They change with the version of kueueweb only: there is no watch."""
+        query = request.query_params
+        if query_text(query, "watch").lower() not in ("", "0", "f", "false"):
+            raise Refusal(405, f"{definitions.PLURAL}.{definitions.GROUP} cannot be watched")
+        if query_text(query, "labelSelector"):
+            raise Refusal(400, "labelSelector: Invalid value: the definitions have no labels")
+        key, _, name = query_text(query, "fieldSelector").partition("=")
+        if key not in ("", "metadata.name"):
+            raise Refusal(400, f'fieldSelector: Unsupported value: "{key}": use metadata.name=NAME')
+        found = definitions.definitions()
         kind = {"kind": f"{definitions.KIND}List", "apiVersion": f"{definitions.GROUP}/{definitions.VERSION}"}
-        return Response({**kind, "metadata": {"resourceVersion": "1"}, "items": definitions.definitions()})
+        items = [item for item in found if item["metadata"]["name"] == name] if key else found
+        return Response({**kind, "metadata": {"resourceVersion": "1"}, "items": items})
 
 
 class DefinitionView(WireView):

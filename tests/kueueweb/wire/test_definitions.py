@@ -41,6 +41,24 @@ def test_a_definition_has_names_versions_and_fields(alice: APIClient) -> None:
     assert definition(alice, "localqueues.kueue.x-k8s.io")["spec"]["scope"] == "Namespaced"
 
 
+def test_a_list_is_of_the_asked_name_and_cannot_be_watched(alice: APIClient) -> None:
+    [one] = alice.get(CRDS, {"fieldSelector": "metadata.name=workloads.kueue.x-k8s.io"}).json()["items"]
+    assert one["spec"]["names"]["kind"] == "Workload"
+    assert alice.get(CRDS, {"fieldSelector": "metadata.name=nothing"}).json()["items"] == []
+    for query, code in (
+        ({"fieldSelector": "spec.group=x"}, 400),
+        ({"labelSelector": "a=b"}, 400),
+        ({"watch": "1"}, 405),
+    ):
+        assert alice.get(CRDS, query).status_code == code, query
+
+
+def test_openapi_v2_is_json_without_choices(alice: APIClient) -> None:
+    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    assert alice.get("/openapi/v2", headers={"Accept": protobuf}).status_code == 406
+    assert b"anyOf" not in alice.get("/openapi/v2").content
+
+
 def test_openapi_v2_names_each_kind_once(alice: APIClient) -> None:
     body = alice.get("/openapi/v2").json()
     kinds = [
