@@ -38,8 +38,8 @@ DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "api.md"
 
 @pytest.fixture
 def address(live_services: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(asgi._gate, "_ready_seconds", PATIENCE_SECONDS)
     """Where it listens."""
+    monkeypatch.setattr(asgi._gate, "_ready_seconds", PATIENCE_SECONDS)
     with listening_server() as found:
         yield found
 

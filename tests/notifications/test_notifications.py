@@ -373,8 +373,10 @@ def test_a_receiver_that_never_ends_its_answer_keeps_nobody_else_waiting(
     settings.OUTGOING_NETWORKS = ["127.0.0.0/8"]
     monkeypatch.setattr(delivery, "_PATIENCE_SECONDS", 0.4)
     with speaking(b"HTTP/1.1 200 OK\r\n", drip=b"a") as slow, receiving() as receiver:
+        allowed: set[float] = set()
 
         def open_within(request: urllib.request.Request, seconds: float) -> Any:
+            allowed.add(seconds)
             return open_public_url(request, 0.5 if request.full_url == slow else seconds)
 
         monkeypatch.setattr(delivery, "open_public_url", open_within)
@@ -382,6 +384,7 @@ def test_a_receiver_that_never_ends_its_answer_keeps_nobody_else_waiting(
         order_a_test(charlie, receiver.url)
         assert deliver(timezone.now()) == 1
         assert len(receiver.asked) == 1
+    assert allowed == {delivery._TIMEOUT_SECONDS}
     assert sorted(Delivery.objects.filter(target=slow).values_list("attempts", flat=True)) == [0, 0, 1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -32,6 +33,7 @@ from tests.acceptance.processes import database_url, wait_for
 from tests.clusters.system import deployment, gpu_job
 from tests.factories import make_cluster, make_cluster_queue
 from tests.gpus.services.test_nodes import gpu, manifest
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,8 +189,10 @@ def test_engine_and_watcher_at_once_never_wait_for_each_other(cluster: Cluster) 
     watcher = Writer(watch)
     watcher.start()
     engine = Engine(cluster, "test")
+    deadline = time.monotonic() + PATIENCE_SECONDS
     try:
         for turn in count():
+            assert time.monotonic() < deadline, "the watcher waits for good"
             if not watcher.is_alive() or (turn >= TURNS and turns[0] >= TURNS):
                 break
             for number in range(3):
