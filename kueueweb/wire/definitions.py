@@ -14,6 +14,7 @@ GROUP: Final = "apiextensions.k8s.io"
 VERSION: Final = "v1"
 PLURAL: Final = "customresourcedefinitions"
 KIND: Final = "CustomResourceDefinition"
+VERBS: Final = ("get", "list")
 _BUILT_IN: Final = ("", "batch")
 """Groups that no cluster defines by CustomResourceDefinitions."""
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

@@ -21,7 +21,7 @@ REVIEWS: Final = {
 """Questions of users about themselves, in version v1: group -> (plural, kind)."""
 _OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...], tuple[str, ...]]]]] = {
     **{group: [(plural, kind, ("create",), ()) for plural, kind in found] for group, found in REVIEWS.items()},
-    definitions.GROUP: [(definitions.PLURAL, definitions.KIND, ("get", "list"), ("crd", "crds"))],
+    definitions.GROUP: [(definitions.PLURAL, definitions.KIND, definitions.VERBS, ("crd", "crds"))],
 }
 """The resources that are no rows, in version v1: group -> (plural, kind, verbs, short names)."""
 

@@ -10,13 +10,16 @@ from typing import Any, ClassVar, Final
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from clusters.served import pending_workloads
+from clusters.served.kueue_kinds import GROUP
 from kueueweb.api.content import JSONParser
+from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView
 from kueueweb.wire.discovery import verbs_of
 from kueueweb.wire.protobuf import ReviewParser
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import RESOURCES, resource_named
-from kueueweb.wire.rights import allows
+from kueueweb.wire.rights import allows, reads
 
 _EVERYTHING: Final = "*"
 
@@ -62,12 +65,24 @@ class AccessReviewView(_ReviewView):
         )
         if _EVERYTHING in (group, plural, verb):
             return {"allowed": self.access.is_cluster_admin}
-        resource = resource_named(group, plural)
-        if resource is None or asked.get("subresource") not in (None, "", "status"):
+        allowed = self._allows(group, plural, str(asked.get("subresource") or ""), verb, namespace)
+        if allowed is None:
             return {"allowed": False, "reason": f"{plural}.{group} is not served here"}
-        if allows(self.access, resource, verb, namespace):
+        if allowed:
             return {"allowed": True}
         return {"allowed": False, "reason": f"no role of {self.access.username} allows it"}
+
+    def _allows(self, group: str, plural: str, subresource: str, verb: str, namespace: str) -> bool | None:
+        """Whether the verb is allowed; None for a resource that is not served."""
+        if (group, plural, subresource) == (definitions.GROUP, definitions.PLURAL, ""):
+            return verb in definitions.VERBS and self.access.has_any_role
+        if (group, subresource) == (pending_workloads.GROUP, pending_workloads.PENDING_WORKLOADS):
+            queue = resource_named(GROUP, plural)
+            return None if queue is None else verb == "get" and reads(self.access, queue, namespace)
+        resource = resource_named(group, plural)
+        if resource is None or subresource not in ("", "status"):
+            return None
+        return allows(self.access, resource, verb, namespace)
 
 
 class RulesReviewView(_ReviewView):
@@ -85,7 +100,11 @@ class RulesReviewView(_ReviewView):
             verbs = [verb for verb in verbs_of(resource) if allows(self.access, resource, verb, where)]
             if verbs:
                 rules.append({"verbs": verbs, "apiGroups": [resource.group], "resources": [resource.plural]})
-        paths = {"verbs": ["get"], "nonResourceURLs": ["/api", "/api/*", "/apis", "/apis/*", "/version"]}
+        if self.access.has_any_role:
+            of_kinds = {"apiGroups": [definitions.GROUP], "resources": [definitions.PLURAL]}
+            rules.append({"verbs": list(definitions.VERBS), **of_kinds})
+        addresses = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", "/version"]
+        paths = {"verbs": ["get"], "nonResourceURLs": addresses}
         return {"resourceRules": rules, "nonResourceRules": [paths], "incomplete": False}
 
 

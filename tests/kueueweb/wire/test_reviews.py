@@ -44,6 +44,41 @@ def test_a_question_in_protobuf_is_answered(bob: APIClient) -> None:
         assert (answer.status_code, answer.json()["status"]["allowed"]) == (201, yes)
 
 
+CRDS = {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions"}
+PENDING = {
+    "group": "visibility.kueue.x-k8s.io",
+    "resource": "localqueues",
+    "subresource": "pendingworkloads",
+    "verb": "get",
+}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "allowed"),
+    [
+        ({**CRDS, "verb": "list"}, True),
+        ({**CRDS, "verb": "watch"}, False),
+        ({**CRDS, "verb": "delete"}, False),
+        ({**PENDING, "namespace": "team-a"}, True),
+        ({**PENDING, "namespace": "team-b"}, False),
+        ({**PENDING, "namespace": "team-a", "verb": "list"}, False),
+        ({**PENDING, "namespace": "team-a", "resource": "pods"}, False),
+    ],
+)
+def test_resources_that_are_no_rows(bob: APIClient, attributes: dict[str, str], allowed: bool) -> None:
+    body = {"kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+    answer = bob.post(ADDRESS, body, format="json")
+    assert (answer.status_code, answer.json()["status"]["allowed"]) == (201, allowed)
+
+
+def test_the_list_of_rights_names_the_definitions(bob: APIClient) -> None:
+    address = ADDRESS.replace("accessreviews", "rulesreviews")
+    status = bob.post(address, {"kind": "SelfSubjectRulesReview", "spec": {}}, format="json").json()["status"]
+    rule = {"verbs": ["get", "list"], "apiGroups": [CRDS["group"]], "resources": [CRDS["resource"]]}
+    assert rule in status["resourceRules"]
+    assert "/openapi/*" in status["nonResourceRules"][0]["nonResourceURLs"]
+
+
 @pytest.mark.parametrize("body", [b"k8s\x00\xff", b"k8s\x00\x0a\x05ab", b"{}", b"k8s\x00\x0b"])
 def test_other_bodies_are_refused(bob: APIClient, body: bytes) -> None:
     answer = ask(bob, body)
