@@ -1,7 +1,8 @@
 /** The form beside the manifest: each field edits its line of the text, and shows what the text says. */
 import { t } from "@lingui/core/macro";
 import { Select, SimpleGrid, TextInput } from "@mantine/core";
-import { canWrite, type FieldName, readFields, writeField } from "./manifest-fields";
+import { useState } from "react";
+import { canWrite, type FieldName, readFields, readName, writeField, writeName } from "./manifest-fields";
 
 interface FieldLook {
   field: FieldName;
@@ -30,8 +31,25 @@ export interface JobFormProps {
 
 export function JobForm({ text, priorityClasses, onText }: JobFormProps) {
   const values = readFields(text);
+  const name = readName(text);
+  const beginning = name?.generated;
+  const [generated, setGenerated] = useState("job-");
+  const rename = (own: string) => {
+    if (beginning) setGenerated(beginning); // an emptied name is generated again as before
+    onText(writeName(text, own, generated));
+  };
   return (
     <SimpleGrid cols={2} spacing="xs" verticalSpacing="xs">
+      <TextInput
+        label={t`Name`}
+        placeholder={beginning ? t`${beginning} and a random ending` : ""}
+        size="xs"
+        spellCheck={false}
+        style={{ gridColumn: "1 / -1" }}
+        disabled={name === null}
+        value={name?.own ?? ""}
+        onChange={(event) => rename(event.currentTarget.value)}
+      />
       {looks().map(({ field, label, placeholder = "", wide = false }) => (
         <TextInput
           key={field}

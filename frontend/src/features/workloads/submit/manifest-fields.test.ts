@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { canWrite, FIELDS, readFields, wordsOf, writeField, writeQueue } from "./manifest-fields";
+import {
+  canWrite,
+  FIELDS,
+  readFields,
+  readName,
+  wordsOf,
+  writeField,
+  writeName,
+  writeQueue,
+} from "./manifest-fields";
 import { TEMPLATES, templateText } from "./manifest-templates";
 
 const QUEUE = { namespace: "team", name: "fast" };
@@ -78,4 +87,31 @@ test("another LocalQueue replaces namespace and queue and nothing else", () => {
   expect(text).toContain("  namespace: other\n");
   expect(text).toContain("kueue.x-k8s.io/queue-name: slow");
   expect(readFields(text).cpu).toBe("7");
+});
+
+test("a name replaces the beginning of a generated one, and an empty name puts it back", () => {
+  expect(readName(SLICE)).toEqual({ generated: "train-on-a-slice-" });
+  const named = writeName(SLICE, "my-training", "train-on-a-slice-");
+  expect(readName(named)).toEqual({ own: "my-training" });
+  expect(named).toContain("\n  name: my-training\n");
+  expect(named).not.toContain("generateName");
+  expect(named).toContain("        - name: train\n");
+  expect(writeName(named, "", "train-on-a-slice-")).toBe(SLICE);
+  expect(writeName(SLICE, "42", "x-")).toContain('  name: "42"\n');
+});
+
+test("the names of several objects, and of one in JSON, are left to the text", () => {
+  for (const text of [`${SLICE}---\n${SLICE}`, '{"metadata": {"name": "a"}}', ""]) {
+    expect(readName(text)).toBeNull();
+    expect(writeName(text, "b", "c-")).toBe(text);
+  }
+});
+
+test.each(TEMPLATES.map(({ name }) => name))("the name of %s is that of its object alone", (name) => {
+  const text = templateText(name, QUEUE);
+  if (text.includes("\n---\n")) return expect(readName(text)).toBeNull();
+  const written = writeName(text, "mine", "x-");
+  expect(readName(written)).toEqual({ own: "mine" });
+  const changed = written.split("\n").filter((line, at) => line !== text.split("\n")[at]);
+  expect(changed).toEqual(["  name: mine"]);
 });

@@ -172,3 +172,41 @@ export function writeQueue(text: string, queue: { namespace: string; name: strin
   set(QUEUE_KEY, queue.name);
   return lines.join("\n");
 }
+
+/** The name of the object: its own, or the beginning of a generated one, which ends in a hyphen. */
+export interface ManifestName {
+  own?: string;
+  generated?: string;
+}
+
+const NAME = /^( {2})(["']?)(name|generateName)\2:[ \t]*(.*?)[ \t]*$/;
+
+/** Where the object's name stands; null in a text of several objects, and in one that is not written as templates are. */
+function nameLine(lines: readonly string[]): number | null {
+  const found = lines.flatMap((line, at) => (NAME.test(line) && isOfMetadata(lines, at) ? [at] : []));
+  return found.length === 1 ? (found[0] ?? null) : null;
+}
+
+function isOfMetadata(lines: readonly string[], at: number): boolean {
+  const above = lines.slice(0, at).findLast((line) => /^\S/.test(line) && !line.startsWith("#"));
+  return above !== undefined && /^(["']?)metadata\1:[ \t]*$/.test(above);
+}
+
+/** The name that the text gives its object; null where the form cannot write it. */
+export function readName(text: string): ManifestName | null {
+  const lines = text.split("\n");
+  const at = nameLine(lines);
+  const match = at === null ? null : NAME.exec(lines[at] ?? "");
+  if (match === null) return null;
+  const value = unquoted(match[4] ?? "");
+  return match[3] === "name" ? { own: value } : { generated: value };
+}
+
+/** The text with this name, or with a generated one that begins with `generated` for an empty name. */
+export function writeName(text: string, name: string, generated: string): string {
+  const lines = text.split("\n");
+  const at = nameLine(lines);
+  if (at === null) return text;
+  lines[at] = name === "" ? `  generateName: ${quoted(generated)}` : `  name: ${quoted(name)}`;
+  return lines.join("\n");
+}
