@@ -60,6 +60,6 @@ it("says the reasons of preemptions in words, and leads to each of them", async 
   expect(await screen.findByRole("cell", { name: "quota reclaimed" })).toBeTruthy();
   expect(screen.getByText("main · quota reclaimed")).toBeTruthy();
   expect(screen.queryByText("Preemptions: Preemptions")).toBeNull();
-  const each = screen.getByRole("link", { name: "Each preemption, with its preemptor" });
+  const each = screen.getByRole("link", { name: "Each preemption" });
   expect(each.getAttribute("href")).toBe("/decisions?last=7d&action=Preempt");
 });

@@ -127,7 +127,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
           ) : (
             kind === "preemptions" && (
               <TextLink to="/decisions" search={{ ...range, action: "Preempt" }} fz="sm">
-                {t`Each preemption, with its preemptor`}
+                {t`Each preemption`}
               </TextLink>
             )
           )

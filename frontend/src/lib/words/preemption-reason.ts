@@ -3,10 +3,10 @@ import { t } from "@lingui/core/macro";
 import { shortReason } from "./pending-reason";
 
 const words = (): Record<string, string> => ({
-  InClusterQueue: t`by precedence`,
+  InClusterQueue: t`precedence in the queue`,
   InCohortReclamation: t`quota reclaimed`,
   InCohortFairSharing: t`fair sharing`,
-  InCohortReclaimWhileBorrowing: t`while borrowing`,
+  InCohortReclaimWhileBorrowing: t`reclaimed while borrowing`,
 });
 
 /** A reason that is not known here by the words of its name. */
