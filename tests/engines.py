@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import wait
 from dataclasses import fields
 from typing import Any
 
@@ -23,16 +24,19 @@ from tests.factories import START
 from tests.patience import PATIENCE_SECONDS
 
 NOW = START.timestamp() + 1000
+_STOPPED_SECONDS = 10.0
 
 
 def take_their_time(patch: pytest.MonkeyPatch) -> None:
     """Let the run of an engine and its batches end when nothing is left to decide, however slow the machine is.
 
-    Tests about runs and batches that end sooner say so: `run(0.0)`, `batch_seconds=0.0`.
+    Tests about runs and batches that end sooner say so: `run(0.0)`, `batch_seconds=0.0`. After a run, figures are those
+    of that run, not of an earlier test, because it waits until they are published.
     """
     patch.setattr(Engine.run, "__defaults__", (PATIENCE_SECONDS,))
     defaults = Engine.__init__.__kwdefaults__ or {}
-    patch.setattr(Engine.__init__, "__kwdefaults__", defaults | {"batch_seconds": PATIENCE_SECONDS})
+    ours = {"batch_seconds": PATIENCE_SECONDS, "send": send_and_wait}
+    patch.setattr(Engine.__init__, "__kwdefaults__", defaults | ours)
 
 
 def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) -> Engine:
@@ -48,8 +52,11 @@ def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) ->
 
 
 def send_and_wait(cluster: str, frame: bytes, snapshot: bytes | None) -> None:
-    """Publish a frame and wait for it: the next reader of the snapshot finds this one, however slow the machine is."""
-    send_in_background(cluster, frame, snapshot).result()
+    """Publish a frame and wait for it: the next reader of the snapshot finds this one, however slow the machine is.
+
+    While Redis is stopped, a run goes on after some seconds.
+    """
+    wait([send_in_background(cluster, frame, snapshot)], timeout=_STOPPED_SECONDS)
 
 
 def in_another_session(function: Callable[[], object]) -> None:
