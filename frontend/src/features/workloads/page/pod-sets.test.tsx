@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { expect, it } from "vitest";
 import type { PodSet } from "@/api/types";
 import { renderPart } from "@/test-render";
@@ -29,8 +29,10 @@ it("says the flavor of each resource where they differ", async () => {
   expect(screen.getByRole("cell", { name: "any" })).toBeTruthy();
 });
 
-it("says the flavor of each resource where one has none", async () => {
-  await renderPart(<PodSets podSets={[podSet({ memory: "v100" })]} />);
-  expect(await screen.findByRole("columnheader", { name: "Assigned flavor" })).toBeTruthy();
-  expect(screen.queryByText("in flavor")).toBeNull();
+it("says the one flavor once although a resource counts in none, which holds no quota", async () => {
+  const counted = { ...podSet({ memory: "v100" }), resource_usage: { memory: "8Gi" } } as PodSet;
+  await renderPart(<PodSets podSets={[counted]} />);
+  expect(await screen.findByRole("link", { name: "v100" })).toBeTruthy();
+  expect(screen.queryByRole("columnheader", { name: "Assigned flavor" })).toBeNull();
+  expect(within(screen.getByRole("row", { name: /cpu/ })).getByRole("cell", { name: "–" })).toBeTruthy();
 });

@@ -24,11 +24,11 @@ export function PodSets({ podSets }: { podSets: PodSet[] }) {
 function PodSetTable({ podSet }: { podSet: PodSet }) {
   const resources = [...new Set([...Object.keys(podSet.requests), ...Object.keys(podSet.flavors)])].sort();
   const { admitted_count: admitted, count } = podSet;
-  // A flavor that all its resources have is said once: a column of it would break its name into pieces.
+  // One flavor is said once: a column of it would break its name into pieces. A resource that is counted in no flavor,
+  // such as the memory of each GPU, which counts in total, holds no quota, as its last column says.
   const flavors = new Set(Object.values(podSet.flavors));
   const [only] = flavors;
-  const differ =
-    flavors.size > 1 || (flavors.size === 1 && resources.some((name) => podSet.flavors[name] === undefined));
+  const differ = flavors.size > 1;
   return (
     <WideTable>
       <Group px="md" pt="sm" pb={4} gap="xs">
