@@ -146,9 +146,10 @@ class VisibilityApplication:
             case _:
                 return _status(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource")
         try:
-            return HTTPStatus.OK, summary(limited(positions, query), version)
+            part = limited(positions, query)
         except ValueError as refused:
             return _status(HTTPStatus.BAD_REQUEST, "BadRequest", str(refused))
+        return HTTPStatus.OK, summary(part, version)
 
 
 def _not_found(resource: str, name: str) -> tuple[int, JsonObject]:

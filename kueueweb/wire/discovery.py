@@ -67,7 +67,7 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
             "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
             "kind": resource.kind, "verbs": verbs_of(resource),
         }  # fmt: skip
-        entries.append({**entry, "shortNames": list(resource.short_names)} if resource.short_names else entry)
+        entries.append({**entry, **_short(resource.short_names)})
         if resource.has_status:
             common = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
             entries.append({"name": f"{resource.plural}/status", **common, "verbs": ["get"]})
@@ -78,7 +78,7 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
             "namespaced": False,
             "kind": kind,
             "verbs": list(verbs),
-            **({"shortNames": list(short)} if short else {}),
+            **_short(short),
         }
         for plural, kind, verbs, short in others
     ]
@@ -94,13 +94,7 @@ def aggregated(*, core: bool) -> dict[str, Any]:
             found = [_version(name, version, served) for version, served in versions.items()]
             items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": found})
     for name, others in () if core else _OTHERS.items():
-        resources = [
-            {
-                **_entry(plural, kind, name, "v1", "Cluster", list(verbs)),
-                **({"shortNames": list(short)} if short else {}),
-            }
-            for plural, kind, verbs, short in others
-        ]
+        resources = [_entry(plural, kind, name, "v1", "Cluster", verbs, short) for plural, kind, verbs, short in others]
         version = {"version": "v1", "resources": resources, "freshness": "Current"}
         items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": [version]})
     return {"kind": "APIGroupDiscoveryList", "metadata": {}, "items": items}
@@ -110,9 +104,7 @@ def _version(group: str, version: str, served: Sequence[Resource]) -> dict[str, 
     entries = []
     for resource in served:
         scope = "Namespaced" if resource.namespaced else "Cluster"
-        entry = _entry(resource.plural, resource.kind, group, version, scope, verbs_of(resource))
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
+        entry = _entry(resource.plural, resource.kind, group, version, scope, verbs_of(resource), resource.short_names)
         if resource.has_status:
             kind = {"group": group, "version": version, "kind": resource.kind}
             entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": ["get"]}]
@@ -120,11 +112,19 @@ def _version(group: str, version: str, served: Sequence[Resource]) -> dict[str, 
     return {"version": version, "resources": entries, "freshness": "Current"}
 
 
-def _entry(plural: str, kind: str, group: str, version: str, scope: str, verbs: list[str]) -> dict[str, Any]:
+def _entry(
+    plural: str, kind: str, group: str, version: str, scope: str, verbs: Sequence[str], short_names: Sequence[str]
+) -> dict[str, Any]:
     return {
         "resource": plural,
         "responseKind": {"group": group, "version": version, "kind": kind},
         "scope": scope,
         "singularResource": kind.lower(),
-        "verbs": verbs,
+        "verbs": list(verbs),
+        **_short(short_names),
     }
+
+
+def _short(names: Sequence[str]) -> dict[str, list[str]]:
+    """The field of short names, which both forms leave out where there are none."""
+    return {"shortNames": list(names)} if names else {}

@@ -5,7 +5,7 @@ Discovery does not name its queues, because k9s would take them for those of `ku
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,7 +19,9 @@ from kueueweb.wire.rights import reads
 from queues.api.filters import query_text
 from queues.querysets import PendingPositions
 
-_QUEUES = {resource.plural: resource for resource in RESOURCES if resource.kind in ("ClusterQueue", "LocalQueue")}
+_QUEUES: Final = {
+    resource.plural: resource for resource in RESOURCES if resource.kind in ("ClusterQueue", "LocalQueue")
+}
 
 
 class PendingWorkloadsView(WireView):
@@ -39,9 +41,10 @@ class PendingWorkloadsView(WireView):
             key: query_text(request.query_params, key) for key in ("limit", "offset") if key in request.query_params
         }
         try:
-            return Response(summary(limited(positions, query), self.version))
+            part = limited(positions, query)
         except ValueError as refused:
             raise Refusal(400, str(refused)) from refused
+        return Response(summary(part, self.version))
 
     def _positions(self, resource: Resource, namespace: str, name: str) -> PendingPositions:
         row: Any = ObjectReader(self.reach, resource, resource.versions[0]).rows(Selection(namespace, name)).first()
