@@ -54,23 +54,16 @@ def quick_requests() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def slow_redis() -> Iterator[None]:
-    """Redis may answer after more than half a second: the machine does other things, and Redis is not away."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("socket_timeout", "socket_connect_timeout"):
-            patch.setitem(redis_client._OPTIONS, name, PATIENCE_SECONDS)
-        patch.setattr("scheduler.live.rights._TIMEOUT_SECONDS", PATIENCE_SECONDS)
-        patch.setattr("studio.services.live_answers._TIMEOUT_SECONDS", PATIENCE_SECONDS)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def slow_engines() -> Iterator[None]:
-    """An engine decides all it can in each run, on the slowest machine too."""
+def slow_machine() -> Iterator[None]:
+    """Redis may answer after half a second without being away, and an engine decides all it can in each run."""
     from tests.engines import take_their_time
 
     with pytest.MonkeyPatch.context() as patch:
         take_their_time(patch)
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            patch.setitem(redis_client._OPTIONS, name, PATIENCE_SECONDS)
+        patch.setattr("scheduler.live.rights._TIMEOUT_SECONDS", PATIENCE_SECONDS)
+        patch.setattr("studio.services.live_answers._TIMEOUT_SECONDS", PATIENCE_SECONDS)
         yield
 
 
