@@ -18,9 +18,10 @@ from accounts.models import AuditRecord, Cluster, Namespace, Role, RoleBinding
 from accounts.services.audit import forget_audit, write_unsent
 from accounts.services.tokens import create_token
 from queues.admin.history import edits_of
+from queues.models import Workload
 from tests import manifest_texts as texts
 from tests.api_client import SchemaClient
-from tests.factories import make_cluster_queue, make_node
+from tests.factories import make_cluster_queue, make_node, make_workload
 from tests.users import EPOCH, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -175,6 +176,20 @@ def test_submissions_changes_and_ends_of_workloads_are_recorded(place: Cluster) 
     assert rows[0].verb == "create"
     assert rows[-1].verb == "delete"
     assert {(row.username, row.namespace, row.name) for row in rows} == {("bob", "team-a", "w")}
+
+
+def test_a_requeue_is_recorded_and_its_end_is_not(place: Cluster) -> None:
+    workload = make_workload(place, "w", namespace="team-a", queue_name="research-local")
+    Workload.objects.update(quota_reserved_at=workload.created_at, status="QuotaReserved")
+    client = tool("alice")
+    start = newest()
+    assert client.post("/api/v1/workloads/team-a/w/requeue/").status_code == 200
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")  # as the scheduler writes
+        Workload.objects.update(requeue_requested_by="")
+    [row] = records(id__gt=start)
+    assert (row.username, row.verb, row.kind, row.name) == ("alice", "update", "Workload", "w")
+    assert (row.before, row.after) == ({"requeue_requested_by": ""}, {"requeue_requested_by": "alice"})
 
 
 def test_workloads_that_are_submitted_together_are_one_line_for_each_namespace(place: Cluster) -> None:
