@@ -66,6 +66,11 @@ class Question(models.Model):
         null=True, help_text="Of the cluster's configuration on which it was tried."
     )
     tried_at = models.DateTimeField(null=True, help_text="The time of the rows on which it was tried.")
+    basis = models.JSONField(null=True, help_text="Of a plan: the versions of the objects on which its answer rests.")
+    applied_at = models.DateTimeField(null=True, help_text="When the plan was applied; empty: not applied.")
+    applied = models.JSONField(
+        null=True, help_text="Of an applied plan: its user, the identifier of the request, and the changed objects."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When the question was asked.")
     started_at = models.DateTimeField(null=True, help_text="When a studio took it up, the last time.")
     ended_at = models.DateTimeField(null=True, help_text="When the answer was complete, or failed.")

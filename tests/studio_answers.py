@@ -39,6 +39,7 @@ def answer_questions() -> list[Question]:
         else:
             answer = trial.work(lambda: True, partial(_store_first, question.pk, studio))
             values = {"answer": as_stored(answer), "configuration_generation": trial.configuration_generation}
+            values |= {"tried_at": trial.tried_at, "basis": trial.basis}
             end_question(question.pk, studio, QuestionState.ANSWERED, **values)
         question.refresh_from_db()
         found.append(question)

@@ -64,6 +64,32 @@ def credential() -> str:
     return actor.credential if actor is not None else ""
 
 
+def request_id() -> str:
+    """Return the identifier of the request; empty outside of one."""
+    actor = _actor.get()
+    return actor.request_id if actor is not None else ""
+
+
+@contextmanager
+def because(reason: str) -> Iterator[None]:
+    """Write this reason, before the one that the user gives, into the audit records of the block's transactions."""
+    actor = _actor.get()
+    if actor is None:
+        with acting(Actor(reason=reason)):
+            tell_actor()
+            yield
+        return
+    given = actor.reason
+    actor.reason = f"{reason}: {given}" if given else reason
+    tell_actor()
+    try:
+        yield
+    finally:
+        actor.reason = given
+        if not connection.needs_rollback:
+            tell_actor()
+
+
 def tell_actor() -> None:
     """Attribute further writes on this connection to the present actor."""
     actor = _actor.get()

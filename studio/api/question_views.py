@@ -1,6 +1,7 @@
 """`studio/questions/`: the user's own questions to the studio."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
@@ -17,12 +18,15 @@ from accounts.api.flags import flag
 from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView, json_object
 from accounts.services.access import Access
+from accounts.services.actor import request_id
 from foundation.exceptions import Conflict
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus
+from studio.api.applied_plans import AppliedSerializer, PlanResultSerializer
 from studio.api.plan_answers import WhatIfSerializer, shown_what_if
 from studio.api.remedies import RemediesSerializer, shown_remedies
 from studio.models import ASKED_KINDS, QUESTION_STATES, Question, QuestionKind
+from studio.services.plan_application import apply_question
 from studio.services.plans import MAX_PLAN_BYTES, read_plan, store_plan
 from studio.services.questions import ask_question, require_studio, save_question
 from studio.services.visible_names import VisibleNames
@@ -92,6 +96,7 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
         help_text=("The generation of the cluster's configuration on which it was tried, or an older one."),
     )
     tried_at = serializers.DateTimeField(allow_null=True, help_text="The time of the state on which it was tried.")
+    applied_at = serializers.DateTimeField(allow_null=True, help_text="When the plan was applied; null: not applied.")
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
@@ -105,6 +110,7 @@ class QuestionSerializer(QuestionSummarySerializer):
     what_if = WhatIfSerializer(
         allow_null=True, help_text="Null for another kind, and until its first answer; its state is then still Running."
     )
+    applied = AppliedSerializer(allow_null=True, help_text="Null: not applied.")
 
 
 def summary_json(question: Question) -> dict[str, Any]:
@@ -123,6 +129,7 @@ def summary_json(question: Question) -> dict[str, Any]:
         "message": question.message,
         "configuration_generation": question.configuration_generation,
         "tried_at": question.tried_at,
+        "applied_at": question.applied_at,
         "created_at": question.created_at,
         "started_at": question.started_at,
         "ended_at": question.ended_at,
@@ -137,6 +144,7 @@ def question_json(question: Question, access: Access) -> dict[str, Any]:
         "plan": question.inputs["plan"] if kind == QuestionKind.WHAT_IF else None,
         "remedies": shown_remedies(answer, access) if answer and kind == QuestionKind.REMEDIES else None,
         "what_if": shown_what_if(answer, names) if answer and kind == QuestionKind.WHAT_IF else None,
+        "applied": question.applied,
     }
 
 
@@ -190,7 +198,7 @@ class QuestionListView(_QuestionView):
     def get(self, request: Request) -> Response:
         """List your questions of the last day, the newest first, without their answers."""
         rows = self.saved() if flag(request, _SAVED) else self.questions()
-        page = self.paginate_queryset(rows.defer("answer"))
+        page = self.paginate_queryset(rows.defer("answer", "basis", "applied"))
         return self.get_paginated_response([summary_json(question) for question in page or ()])
 
     @extend_schema(
@@ -261,3 +269,27 @@ class QuestionView(_QuestionView):
         """Delete one of your questions. If it is being tried, the trial ends within seconds."""
         self.question(question_id, own=True).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class PlanApplyView(_QuestionView):
+    """`studio/questions/{question_id}/apply/`."""
+
+    serializer_class = PlanResultSerializer
+    writes_what_is_mirrored = True
+
+    @extend_schema(request=None, responses=PlanResultSerializer, operation_id="studio_questions_apply")
+    def post(self, request: Request, question_id: int) -> Response:
+        """Make the changes of a plan that was tried, all in one transaction, with your rights.
+
+        409 with the reason PlanOutdated: an object that it names, or a quota, queue, flavor or setting, has changed
+        since; NotApplicable: only the cluster can make a part of it; AlreadyApplied; NotAnswered. With `dry_run` all is
+        checked and nothing stored.
+        """
+        done = apply_question(self.question(question_id), self.access, cast("User", request.user))
+        return Response(
+            {
+                "objects": [asdict(change) for change in done.objects],
+                "moved": done.moved,
+                "request_id": request_id(),
+            }
+        )

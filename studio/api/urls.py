@@ -8,5 +8,6 @@ urlpatterns = [
     path("studio/accuracy/", accuracy_views.AccuracyView.as_view()),
     path("studio/questions/", question_views.QuestionListView.as_view()),
     path("studio/questions/<int:question_id>/", question_views.QuestionView.as_view()),
+    path("studio/questions/<int:question_id>/apply/", question_views.PlanApplyView.as_view()),
     path("workloads/<str:namespace>/<str:name>/explanation/", explanation_views.RemediedExplanationView.as_view()),
 ]

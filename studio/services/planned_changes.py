@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -48,6 +48,7 @@ from scheduling.studio.world_changes import (
     Settable,
 )
 from scheduling.world import World
+from studio.services.plan_basis import basis_of
 from studio.services.plans import Plan, plan_access, store_plan
 
 _MAX_ATTEMPTS: Final = 5
@@ -69,8 +70,17 @@ _CLASSES: Final[Mapping[str, type[Settable]]] = {
 }
 
 
-def planned_changes(cluster: Cluster, plan: Plan, user: User | None, now: float) -> tuple[World, list[Change]]:
-    """Return the kept World of the cluster, and the changes that the plan makes to it. Nothing is stored.
+@dataclass(frozen=True, slots=True)
+class PlannedChanges:
+    """The kept World of a cluster, the changes that a plan makes to it, and the versions on which they rest."""
+
+    world: World
+    changes: list[Change]
+    basis: dict[str, Any]
+
+
+def planned_changes(cluster: Cluster, plan: Plan, user: User | None, now: float) -> PlannedChanges:
+    """Read the changes that a plan makes. Nothing is stored.
 
     Raises what `store_plan` raises, and InvalidRequest for a change of the vendors of devices.
     """
@@ -83,7 +93,7 @@ def planned_changes(cluster: Cluster, plan: Plan, user: User | None, now: float)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _attempt(cluster: Cluster, plan: Plan, user: User | None, now: float) -> tuple[World, list[Change]]:
+def _attempt(cluster: Cluster, plan: Plan, user: User | None, now: float) -> PlannedChanges:
     alone = not connection.in_atomic_block
     with transaction.atomic():
         if alone:
@@ -91,12 +101,13 @@ def _attempt(cluster: Cluster, plan: Plan, user: User | None, now: float) -> tup
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         with kept_world(cluster, now) as world:
             pass  # loaded before the plan takes locks
+        basis = basis_of(cluster, plan)
         store_plan(cluster, plan, plan_access(user, cluster), user)
         changes = list(_stored(cluster, world))
         transaction.set_rollback(True)
     if plan.node_policy or plan.device_policy:
         changes.append(_policies(cluster, plan))
-    return world, [*changes, *plan.nodes, *_acts(cluster, plan)]
+    return PlannedChanges(world, [*changes, *plan.nodes, *_acts(cluster, plan)], basis)
 
 
 def _acts(cluster: Cluster, plan: Plan) -> Iterator[Change]:

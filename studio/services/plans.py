@@ -189,7 +189,7 @@ def _name_of(document: Document) -> str:
 
 def _check_acted_on(cluster: Cluster, plan: Plan, access: Access) -> None:
     """Require what the actions themselves require: end, requeue and another priority."""
-    keys = [_split(key) for key in (*plan.end, *plan.requeue, *(key for key, _ in plan.priorities))]
+    keys = [split_key(key) for key in (*plan.end, *plan.requeue, *(key for key, _ in plan.priorities))]
     queues = _queues_of_unfinished(cluster, keys)
     for namespace, name in keys:
         missing = NotFound(f"There is no unfinished Workload {namespace}/{name} in cluster {cluster.name}.")
@@ -199,10 +199,11 @@ def _check_acted_on(cluster: Cluster, plan: Plan, access: Access) -> None:
         if (namespace, name) not in queues:
             raise missing
     require_owner(cluster, access, keys)
-    _check_classes(cluster, access, [(*_split(key), name) for key, name in plan.priorities], queues)
+    _check_classes(cluster, access, [(*split_key(key), name) for key, name in plan.priorities], queues)
 
 
-def _split(key: str) -> tuple[str, str]:
+def split_key(key: str) -> tuple[str, str]:
+    """Return the namespace and the name of a workload's key."""
     namespace, _, name = key.partition("/")
     return namespace, name
 

@@ -162,6 +162,7 @@ class Studio:
             values["answer"] = outcome.answer  # a first answer stays where the whole one failed
         if trial is not None:
             values |= {"configuration_generation": trial.configuration_generation, "tried_at": trial.tried_at}
+            values["basis"] = trial.basis
         if end_question(question.pk, self.id, question.state, **values):
             announce_answer(question)
 

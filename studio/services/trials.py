@@ -32,6 +32,8 @@ class Trial:
     work: Work
     configuration_generation: int
     tried_at: datetime
+    basis: Mapping[str, Any] | None = None
+    """The versions on which the answer to a plan rests; None for another question."""
 
 
 def prepare_trial(question: Question) -> Trial:
@@ -42,18 +44,21 @@ def prepare_trial(question: Question) -> Trial:
     """
     cluster = Cluster.objects.get(pk=question.cluster_id)
     now = time.time()
-    work = _PREPARED[QuestionKind(question.kind)](question, cluster, now)
-    return Trial(work, cluster.configuration_generation, datetime.fromtimestamp(now, UTC))
+    work, basis = _PREPARED[QuestionKind(question.kind)](question, cluster, now)
+    return Trial(work, cluster.configuration_generation, datetime.fromtimestamp(now, UTC), basis)
 
 
-def _remedies(question: Question, cluster: Cluster, now: float) -> Work:
+_Prepared = tuple[Work, Mapping[str, Any] | None]
+
+
+def _remedies(question: Question, cluster: Cluster, now: float) -> _Prepared:
     key = f"{question.inputs['namespace']}/{question.inputs['name']}"
     with kept_world(cluster, now) as world:
         known = world.workload(key) is not None
     if not known:
         raise NotFound(f"There is no unfinished Workload {key}.")
     classes = WorkloadPriorityClass.objects.filter(cluster=question.cluster_id)
-    return partial(_try_remedies, world, key, now, dict(classes.values_list("name", "value")))
+    return partial(_try_remedies, world, key, now, dict(classes.values_list("name", "value"))), None
 
 
 def _try_remedies(
@@ -62,9 +67,9 @@ def _try_remedies(
     return remedies_json(find_remedies(world, key, now, priorities, go_on))
 
 
-def _what_if(question: Question, cluster: Cluster, now: float) -> Work:
-    world, changes = planned_changes(cluster, read_plan(question.inputs["plan"]), question.user, now)
-    return partial(try_what_if, world, changes, now)
+def _what_if(question: Question, cluster: Cluster, now: float) -> _Prepared:
+    planned = planned_changes(cluster, read_plan(question.inputs["plan"]), question.user, now)
+    return partial(try_what_if, planned.world, planned.changes, now), planned.basis
 
 
 def try_what_if(world: World, changes: Sequence[Change], now: float, go_on: GoOn, tell: Tell) -> Mapping[str, Any]:
@@ -78,7 +83,7 @@ def try_what_if(world: World, changes: Sequence[Change], now: float, go_on: GoOn
     return what_if_json(what_if(world, changes, now, go_on, tell_first), first)
 
 
-_PREPARED: Final[Mapping[QuestionKind, Callable[[Question, Cluster, float], Work]]] = {
+_PREPARED: Final[Mapping[QuestionKind, Callable[[Question, Cluster, float], _Prepared]]] = {
     QuestionKind.REMEDIES: _remedies,
     QuestionKind.WHAT_IF: _what_if,
     QuestionKind.PREVIEW: _what_if,

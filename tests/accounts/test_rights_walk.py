@@ -183,6 +183,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET studio/questions/{question_id}/": ("", None),
     "PATCH studio/questions/{question_id}/": ("", {"name": "plan"}),
     "DELETE studio/questions/{question_id}/": ("", None),
+    "POST studio/questions/{question_id}/apply/": ("", None),
     "GET workloads/counts/": (EVERYBODY, None),
     "GET workloads/{namespace}/{name}/events/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/explanation/": (TENANTS, None),

@@ -33,3 +33,25 @@ def test_a_plan_is_tried_saved_and_opened_by_its_link(page: Page, log_in: Callab
     main.get_by_role("button", name="a lost node").click()
     expect(page).to_have_url(link)
     expect(changes).to_have_value(re.compile(node))
+
+
+def test_a_plan_is_applied_after_a_question_and_shows_its_records_in_the_audit(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("ends-by-a-plan", cpu="1")
+    log_in("admin")
+    page.goto("/what-if")
+    main = page.get_by_role("main")
+    main.get_by_label("Changes").fill(f"end: [ai-research/{name}]\n")
+    main.get_by_role("button", name="Try").click()
+    main.get_by_role("button", name="Apply …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"Workload ai-research/{name}: cancelled for good")
+    dialog.get_by_role("button", name="Apply", exact=True).click()
+    expect(dialog).to_be_hidden()
+    expect(main).to_contain_text("Applied by admin")
+    main.get_by_role("link", name="Its records in the audit").click()
+    expect(page).to_have_url(re.compile("/audit.*request_id="))
+    expect(page.get_by_role("table", name="The audit")).to_contain_text(name)
+    workload = admin.get(f"workloads/ai-research/{name}/")
+    assert workload["status"] in ("Evicted", "Finished") or not workload["active"]

@@ -67,8 +67,8 @@ def cluster() -> Cluster:
 
 
 def answer_of(cluster: Cluster, text: str, now: float = NOW) -> Mapping[str, Any]:
-    world, changes = planned_changes(cluster, read_plan(text), None, now)
-    answer = try_what_if(world, changes, now, lambda: True, lambda _: None)
+    planned = planned_changes(cluster, read_plan(text), None, now)
+    answer = try_what_if(planned.world, planned.changes, now, lambda: True, lambda _: None)
     return cast("dict[str, Any]", json.loads(json.dumps(answer))["whole"])
 
 

@@ -2104,6 +2104,30 @@ export interface paths {
         patch: operations["studio_questions_partial_update"];
         trace?: never;
     };
+    "/api/v1/studio/questions/{question_id}/apply/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the changes of a plan that was tried, all in one transaction, with your rights
+         * @description Make the changes of a plan that was tried, all in one transaction, with your rights.
+         *
+         *     409 with the reason PlanOutdated: an object that it names, or a quota, queue, flavor or setting, has changed
+         *     since; NotApplicable: only the cluster can make a part of it; AlreadyApplied; NotAnswered. With `dry_run` all is
+         *     checked and nothing stored.
+         */
+        post: operations["studio_questions_apply"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/topologies/": {
         parameters: {
             query?: never;
@@ -2756,6 +2780,20 @@ export interface components {
          * @enum {string}
          */
         ActEnum: "Reserve" | "Preempt" | "Wait";
+        /**
+         * @description * `created` - created
+         *     * `configured` - configured
+         *     * `unchanged` - unchanged
+         *     * `deleted` - deleted
+         *     * `cancelled` - cancelled
+         *     * `requeued` - requeued
+         *     * `prioritized` - prioritized
+         *     * `cordoned` - cordoned
+         *     * `drained` - drained
+         *     * `returned` - returned
+         * @enum {string}
+         */
+        ActionEnum: "created" | "configured" | "unchanged" | "deleted" | "cancelled" | "requeued" | "prioritized" | "cordoned" | "drained" | "returned";
         /** @description An AdmissionCheck: a condition that a controller must set before a workload is admitted. */
         AdmissionCheck: {
             /** Format: uuid */
@@ -2848,6 +2886,12 @@ export interface components {
          * @enum {string}
          */
         AllocationSourceEnum: "decided" | "external";
+        /** @description The user that applied a plan, and the changed objects. */
+        Applied: {
+            by: string;
+            request_id: string;
+            objects: components["schemas"]["PlanChange"][];
+        };
         /** @description The result for one object of an apply. */
         AppliedObject: {
             kind: string;
@@ -4608,6 +4652,17 @@ export interface components {
          * @enum {string}
          */
         MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "NotAdmissible" | "HoldsQuota" | "NotQueued";
+        /** @description The numbers of changes since the answer, which do not keep the plan from being applied. */
+        Moved: {
+            /** @description Workloads. */
+            submitted: number;
+            /** @description Workloads that got quota. */
+            started: number;
+            /** @description Workloads. */
+            ended: number;
+            /** @description Nodes that came, went, or changed. */
+            nodes: number;
+        };
         /** @description A MultiKueueCluster. */
         MultiKueueCluster: {
             /** Format: uuid */
@@ -5684,6 +5739,36 @@ export interface components {
          * @enum {string}
          */
         PlacementEnum: "devices" | "topology" | "all";
+        /** @description An object that an applied plan changed. */
+        PlanChange: {
+            /**
+             * @description The result for the object; unchanged: it was as the plan wants it.
+             *
+             *     * `created` - created
+             *     * `configured` - configured
+             *     * `unchanged` - unchanged
+             *     * `deleted` - deleted
+             *     * `cancelled` - cancelled
+             *     * `requeued` - requeued
+             *     * `prioritized` - prioritized
+             *     * `cordoned` - cordoned
+             *     * `drained` - drained
+             *     * `returned` - returned
+             */
+            action: components["schemas"]["ActionEnum"];
+            kind: string;
+            namespace: string;
+            name: string;
+            /** @description Such as what a deletion waits for. */
+            warnings: string[];
+        };
+        /** @description The result of applying a plan. */
+        PlanResult: {
+            objects: components["schemas"]["PlanChange"][];
+            moved: components["schemas"]["Moved"];
+            /** @description Of this request: the audit has a record with it for each changed object. */
+            request_id: string;
+        };
         /** @description A pod as the cluster reports it. */
         Pod: {
             name: string;
@@ -6238,6 +6323,11 @@ export interface components {
              * @description The time of the state on which it was tried.
              */
             tried_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the plan was applied; null: not applied.
+             */
+            applied_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -6250,6 +6340,8 @@ export interface components {
             remedies: components["schemas"]["Remedies"] | null;
             /** @description Null for another kind, and until its first answer; its state is then still Running. */
             what_if: components["schemas"]["WhatIf"] | null;
+            /** @description Null: not applied. */
+            applied: components["schemas"]["Applied"] | null;
         };
         /**
          * @description * `remedies` - remedies
@@ -6299,6 +6391,11 @@ export interface components {
              * @description The time of the state on which it was tried.
              */
             tried_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the plan was applied; null: not applied.
+             */
+            applied_at: string | null;
             /** Format: date-time */
             created_at: string;
             /** Format: date-time */
@@ -19949,7 +20046,7 @@ export interface operations {
                      * @example {
                      *       "results": [
                      *         {
-                     *           "id": 8,
+                     *           "id": 1,
                      *           "cluster": "default",
                      *           "kind": "remedies",
                      *           "workload": {
@@ -19962,10 +20059,11 @@ export interface operations {
                      *           "reason": "",
                      *           "message": "",
                      *           "configuration_generation": 55,
-                     *           "tried_at": null,
-                     *           "created_at": "2026-11-28T05:23:07.061310Z",
-                     *           "started_at": "2026-11-28T05:23:07.151459Z",
-                     *           "ended_at": "2026-11-28T05:23:07.394941Z"
+                     *           "tried_at": "2026-11-28T23:24:39.738097Z",
+                     *           "applied_at": null,
+                     *           "created_at": "2026-11-28T23:24:39.721000Z",
+                     *           "started_at": "2026-11-28T23:24:39.731403Z",
+                     *           "ended_at": "2026-11-28T23:24:39.752133Z"
                      *         }
                      *       ],
                      *       "next": null
@@ -20019,7 +20117,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 8,
+                     *       "id": 1,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -20033,12 +20131,14 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T05:23:07.061310Z",
+                     *       "applied_at": null,
+                     *       "created_at": "2026-11-28T23:24:39.721000Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": null,
                      *       "remedies": null,
-                     *       "what_if": null
+                     *       "what_if": null,
+                     *       "applied": null
                      *     }
                      */
                     "application/json": components["schemas"]["Question"];
@@ -20077,7 +20177,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 8,
+                     *       "id": 1,
                      *       "cluster": "default",
                      *       "kind": "remedies",
                      *       "workload": {
@@ -20090,10 +20190,11 @@ export interface operations {
                      *       "reason": "",
                      *       "message": "",
                      *       "configuration_generation": 55,
-                     *       "tried_at": null,
-                     *       "created_at": "2026-11-28T05:23:07.061310Z",
-                     *       "started_at": "2026-11-28T05:23:07.151459Z",
-                     *       "ended_at": "2026-11-28T05:23:07.394941Z",
+                     *       "tried_at": "2026-11-28T23:24:39.738097Z",
+                     *       "applied_at": null,
+                     *       "created_at": "2026-11-28T23:24:39.721000Z",
+                     *       "started_at": "2026-11-28T23:24:39.731403Z",
+                     *       "ended_at": "2026-11-28T23:24:39.752133Z",
                      *       "plan": null,
                      *       "remedies": {
                      *         "state": "HoldsQuota",
@@ -20102,7 +20203,8 @@ export interface operations {
                      *         "remedies": [],
                      *         "starts_now": false
                      *       },
-                     *       "what_if": null
+                     *       "what_if": null,
+                     *       "applied": null
                      *     }
                      */
                     "application/json": components["schemas"]["Question"];
@@ -20183,7 +20285,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": 9,
+                     *       "id": 2,
                      *       "cluster": "default",
                      *       "kind": "what-if",
                      *       "workload": null,
@@ -20194,15 +20296,73 @@ export interface operations {
                      *       "message": "",
                      *       "configuration_generation": null,
                      *       "tried_at": null,
-                     *       "created_at": "2026-11-28T05:23:09.364132Z",
+                     *       "applied_at": null,
+                     *       "created_at": "2026-11-28T23:24:39.884292Z",
                      *       "started_at": null,
                      *       "ended_at": null,
                      *       "plan": "end: [ai-research/sweep]",
                      *       "remedies": null,
-                     *       "what_if": null
+                     *       "what_if": null,
+                     *       "applied": null
                      *     }
                      */
                     "application/json": components["schemas"]["Question"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    studio_questions_apply: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                question_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "objects": [
+                     *         {
+                     *           "action": "cancelled",
+                     *           "kind": "Workload",
+                     *           "namespace": "ai-research",
+                     *           "name": "sweep",
+                     *           "warnings": []
+                     *         }
+                     *       ],
+                     *       "moved": {
+                     *         "submitted": 0,
+                     *         "started": 0,
+                     *         "ended": 0,
+                     *         "nodes": 0
+                     *       },
+                     *       "request_id": "416dc339-e45f-4f46-b939-03898e23109f"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PlanResult"];
                 };
             };
             400: components["responses"]["Error400"];

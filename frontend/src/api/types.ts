@@ -58,6 +58,7 @@ export type Effects = Schemas["Effects"];
 export type Question = Schemas["Question"];
 export type QuestionSummary = Schemas["QuestionSummary"];
 export type WhatIf = Schemas["WhatIf"];
+export type PlanResult = Schemas["PlanResult"];
 export type PreviewedWorkload = Schemas["PreviewedWorkload"];
 export type Overview = Schemas["Overview"];
 export type ClusterOverview = Schemas["ClusterOverview"];

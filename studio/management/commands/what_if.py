@@ -7,16 +7,21 @@ import sys
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.models import Cluster
+from accounts.services.actor import because
 from accounts.services.cluster_settings import cluster_named
 from foundation.exceptions import KueuewebError
 from scheduling.model.quantity import format_amount
+from studio.services.plan_application import apply_plan
 from studio.services.planned_changes import planned_changes
-from studio.services.plans import read_plan
+from studio.services.plans import Plan, read_plan
 from studio.services.trials import try_what_if
 
 _MAX_LISTED = 20
@@ -26,7 +31,7 @@ class Command(BaseCommand):
     """Prints the answer as text, or as JSON."""
 
     help = (
-        "Try changes without making them: the workloads that would start, be evicted (with the lost work) or wait. "
+        "Try changes before they are made: the workloads that would start, be evicted (with the lost work) or wait. "
         "FILE is a plan with the sections apply, delete, nodes, end and policies, or manifests to apply; - is "
         "standard input."
     )
@@ -35,6 +40,11 @@ class Command(BaseCommand):
         parser.add_argument("file", metavar="FILE")
         parser.add_argument("--cluster", default="default")
         parser.add_argument("--json", action="store_true", help="print both answers, the first and the whole, as JSON")
+        parser.add_argument(
+            "--apply",
+            action="store_true",
+            help="then make the changes, in one transaction, unless what the answer rests on has changed",
+        )
         parser.add_argument("--seconds", type=float, default=60.0, help="maximum time for the cycles")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,16 +52,31 @@ class Command(BaseCommand):
         try:
             text = sys.stdin.read() if options["file"] == "-" else Path(options["file"]).read_text(encoding="utf-8")
             cluster = cluster_named(options["cluster"])
-            world, changes = planned_changes(cluster, read_plan(text), None, now := time.time())
+            plan = read_plan(text)
+            planned = planned_changes(cluster, plan, None, now := time.time())
         except (OSError, UnicodeDecodeError, KueuewebError) as error:
             raise CommandError(str(error)) from error
         deadline = time.monotonic() + options["seconds"]
-        answer = try_what_if(world, changes, now, lambda: time.monotonic() < deadline, lambda _: None)
-        self.stdout.write(json.dumps(answer, indent=2) if options["json"] else "\n".join(as_text(answer["whole"])))
+        tried = try_what_if(planned.world, planned.changes, now, lambda: time.monotonic() < deadline, lambda _: None)
+        answer = dict(tried)
+        if options["apply"]:
+            answer["applied"] = _apply(cluster, plan, planned.basis, now)
+        self.stdout.write(json.dumps(answer, indent=2) if options["json"] else "\n".join(as_text(answer)))
 
 
-def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
-    """The whole answer as lines of text."""
+def _apply(cluster: Cluster, plan: Plan, basis: Mapping[str, Any], now: float) -> list[dict[str, Any]]:
+    """The changed objects."""
+    try:
+        with because("Plan of manage.py what-if"):
+            done = apply_plan(cluster, plan, basis, datetime.fromtimestamp(now, UTC))
+    except KueuewebError as error:
+        raise CommandError(str(error)) from error
+    return [asdict(change) for change in done.objects]
+
+
+def as_text(answer: Mapping[str, Any]) -> Iterator[str]:
+    """The whole answer, and what was applied, as lines of text."""
+    whole = answer["whole"]
     effects, evictions = whole["effects"], whole["evictions"]
     yield from _named("would start", effects["starts"])
     yield from _named("would start without the change, but wait with it", effects["waits"])
@@ -69,6 +94,9 @@ def as_text(whole: Mapping[str, Any]) -> Iterator[str]:
     yield from _figures(whole)
     if not effects["complete"]:
         yield "The time was over before the cycles were idle: raise --seconds."
+    for change in answer.get("applied", ()):
+        key = "/".join(filter(None, (change["namespace"], change["name"])))
+        yield f"{change['kind']} {key} {change['action']}" + "".join(f"; {each}" for each in change["warnings"])
 
 
 def _named(verb: str, workloads: Mapping[str, str]) -> Iterator[str]:

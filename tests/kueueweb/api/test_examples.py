@@ -423,6 +423,9 @@ def studio(day: Day) -> None:
     day.call("delete", "studio/questions/{question_id}/", question_id=question["id"], by=bob)
     plan = day.make("post", "studio/questions/", {"kind": "what-if", "plan": f"end: [{NAMESPACE}/sweep]"}, {}, by=bob)
     day.call("patch", "studio/questions/{question_id}/", {"name": "without sweep"}, question_id=plan["id"], by=bob)
+    answer_questions()
+    checked = {"dry_run": "true"}
+    day.call("post", "studio/questions/{question_id}/apply/", query=checked, question_id=plan["id"], by=bob)
 
 
 def deletions(day: Day) -> None:

@@ -88,6 +88,34 @@ function trialQuery(cluster: string, plan: string) {
   });
 }
 
+const applyPlan = (cluster: string, id: number, query: { dry_run?: boolean }, signal?: AbortSignal) =>
+  answer(
+    api.POST("/api/v1/studio/questions/{question_id}/apply/", {
+      params: { path: { question_id: id }, query: { cluster, ...query } },
+      ...(signal === undefined ? {} : { signal }),
+    }),
+  );
+
+/** What applying a plan would change now, or why it is refused; checked each time that its dialog opens. */
+export function planCheckQuery(cluster: string, id: number) {
+  return queryOptions({
+    queryKey: ["studio", cluster, "check", id] as const,
+    queryFn: ({ signal }) => applyPlan(cluster, id, { dry_run: true }, signal),
+    gcTime: 0,
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+/** Makes the changes of a plan. */
+export function useApplyPlan(cluster: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (id: number) => applyPlan(cluster, id, {}),
+    onSuccess: () => queries.invalidateQueries(),
+  });
+}
+
 /** Saves a plan by a name; an empty one lets it go. */
 export function useSavePlan(cluster: string) {
   const queries = useQueryClient();

@@ -67,6 +67,13 @@ function Filters({ filters, onFilter }: AuditPageProps) {
         onChange={(verb) => set({ verb })}
       />
       <TextFilter label={t`Kind`} value={filters.kind} onChange={(kind) => set({ kind })} />
+      {filters.request_id !== undefined && (
+        <TextFilter
+          label={t`Request id`}
+          value={filters.request_id}
+          onChange={(request_id) => set({ request_id })}
+        />
+      )}
       <TimePicker
         range={parseTimeRange(filters)}
         onChange={(range) => onFilter({ ...withoutTime(filters), ...range })}

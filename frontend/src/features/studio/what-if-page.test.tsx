@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
@@ -62,6 +62,8 @@ const question = (state: string, whole: typeof WHOLE | null, name = ""): Answer 
     started_at: null,
     ended_at: null,
     plan: "nodes:\n- lose: n1\n",
+    applied_at: null,
+    applied: null,
     remedies: null,
     what_if: { first: FIRST, whole },
   },
@@ -110,4 +112,71 @@ it("saves a plan by a name and offers its link", async () => {
   await userEvent.type(await screen.findByLabelText("Name"), "lost node");
   await userEvent.click(screen.getByText("Save"));
   await screen.findByText("Copy the link");
+});
+
+const RESULT = {
+  objects: [
+    { action: "configured", kind: "ClusterQueue", namespace: "", name: "research", warnings: [] },
+    {
+      action: "cancelled",
+      kind: "Workload",
+      namespace: "team",
+      name: "train",
+      warnings: ["its pods stop first"],
+    },
+  ],
+  moved: { submitted: 12, started: 0, ended: 0, nodes: 1 },
+  request_id: "r-7",
+};
+const CHECK = /^POST .*\/apply\/.*dry_run=true/;
+const APPLY = /^POST .*\/apply\/\?cluster=default$/;
+const auditor = { authenticated: true, user: { username: "alice", is_cluster_admin: true }, roles: [] };
+
+it("asks with the changes, who stops and what has moved, then applies the plan and links to the audit", async () => {
+  const shown: [RegExp, Answer] = [/^GET .*\/questions\/7\//, question("Answered", WHOLE)];
+  const calls = serve([
+    SAVED,
+    shown,
+    [/session/, { body: auditor }],
+    [CHECK, { body: RESULT }],
+    [APPLY, { body: RESULT }],
+  ]);
+  await renderPart(page(7));
+  await userEvent.click(await screen.findByRole("button", { name: "Apply …" }));
+  const dialog = await screen.findByRole("dialog");
+  await within(dialog).findByText("ClusterQueue research: changed");
+  expect(dialog.textContent).toContain("Workload team/train: cancelled for good");
+  expect(dialog.textContent).toContain("its pods stop first");
+  expect(dialog.textContent).toContain("2 workloads stop: team/train and 1 more");
+  expect(dialog.textContent).toContain("Since then: 12 workloads submitted, 1 node changed.");
+  expect(calls.filter(({ method }) => method === "POST")).toHaveLength(1);
+  shown[1] = question("Answered", WHOLE);
+  Object.assign(shown[1].body as object, {
+    applied_at: "2026-01-01T00:01:00Z",
+    applied: { by: "alice", request_id: "r-7", objects: RESULT.objects },
+  });
+  await userEvent.click(within(dialog).getByRole("button", { name: "Apply" }));
+  const link = await screen.findByRole("link", { name: "Its records in the audit" });
+  expect(link.getAttribute("href")).toContain("request_id=r-7");
+  expect(screen.queryByRole("button", { name: "Apply …" })).toBeNull();
+});
+
+it("says why a plan cannot be applied, and does not offer it", async () => {
+  serve([
+    SAVED,
+    [/^GET .*\/questions\/7\//, question("Answered", WHOLE)],
+    [CHECK, { status: 409, body: { reason: "NotApplicable", message: "only the cluster can lose Node n1" } }],
+  ]);
+  await renderPart(page(7));
+  await userEvent.click(await screen.findByRole("button", { name: "Apply …" }));
+  const dialog = await screen.findByRole("dialog");
+  await within(dialog).findByText("only the cluster can lose Node n1");
+  expect((within(dialog).getByRole("button", { name: "Apply" }) as HTMLButtonElement).disabled).toBe(true);
+});
+
+it("offers no application before the whole answer", async () => {
+  serve([SAVED, [/^GET .*\/questions\/7\//, question("Running", null)]]);
+  await renderPart(page(7));
+  await screen.findByText("First effects");
+  expect(screen.queryByRole("button", { name: "Apply …" })).toBeNull();
 });

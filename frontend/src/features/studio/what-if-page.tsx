@@ -24,6 +24,7 @@ import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
 import { faultLines } from "@/lib/words/refusal";
+import { ApplyPlan } from "./apply-plan";
 import { examples } from "./examples";
 import { PlanAnswers } from "./plan-answers";
 import { SavedPlans } from "./saved-plans";
@@ -46,7 +47,8 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
         facts={
           <Text size="sm" c="var(--kw-muted)">
             <Trans>
-              Changes are tried with scheduling cycles on a copy of the cluster. Nothing is changed.
+              Changes are tried with scheduling cycles on a copy of the cluster. Nothing is changed until you
+              apply the plan.
             </Trans>
           </Text>
         }
@@ -60,6 +62,7 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
                 <Trans>New plan</Trans>
               </Button>
             )}
+            {data !== undefined && <ApplyPlan key={`apply ${data.id}`} question={data} />}
             {data !== undefined && <Saving key={`name ${data.id}`} question={data} />}
             <SavedPlans onOpen={onOpen} />
           </Stack>

@@ -14,7 +14,7 @@ export const AUDIT_VERBS = [
 
 export type AuditVerb = (typeof AUDIT_VERBS)[number];
 
-const TEXTS = ["username", "kind", "namespace", "name", "search"] as const;
+const TEXTS = ["username", "kind", "namespace", "name", "search", "request_id"] as const;
 
 export type AuditFilters = Partial<Record<(typeof TEXTS)[number], string>> & TimeRange & { verb?: AuditVerb };
 
