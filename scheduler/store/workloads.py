@@ -145,6 +145,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         parent=f"{row[2]}/{row[33]}" if row[33] else "",
         gate_opened_at=seconds(row[34]),
         submitted_by=row[35],
+        executed_seconds=row[26],
     )
     if row[22] != workload.is_true(ConditionType.QUOTA_RESERVED) and not row[21]:
         _log.error(

@@ -16,6 +16,7 @@ from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
 from scheduling.cycle.explain import describe_refusals
 from scheduling.cycle.flavor_topology import topology_request
 from scheduling.cycle.nomination import Entry
+from scheduling.cycle.planned_starts import PlannedStart
 from scheduling.cycle.preemption import Target
 from scheduling.cycle.wiring import CycleParts
 from scheduling.model.placement import NodeFilters, RefusedBy
@@ -82,6 +83,8 @@ class Rule(StrEnum):
     """The ResourceQuota of its namespace leaves too few devices."""
     USER_LIMIT = "UserLimit"
     """With it, its user would hold more than its ClusterQueue, or a cohort above, allows one user."""
+    PLANNED_START = "PlannedStart"
+    """It would fit, but it would delay the planned start of a workload before it (backfill)."""
     QUEUE_ORDER = "QueueOrder"
     """It would fit, but workloads before it have their turn first."""
 
@@ -97,10 +100,13 @@ _RULES = {
     RefusalKind.NAMESPACE_QUOTA: Rule.NAMESPACE_QUOTA,
     RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
     RefusalKind.USER_LIMIT: Rule.USER_LIMIT,
+    RefusalKind.PLANNED_START: Rule.PLANNED_START,
 }
 _REMEDIES = {
     Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, its ResourceQuota is raised, or it requests less.",
     Rule.USER_LIMIT: "It starts when other workloads of its user end, or the limit is raised.",
+    Rule.PLANNED_START: "It starts after the planned one, when other workloads end early, or when it declares a time "
+    "limit that ends before the planned start.",
     Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
     Rule.DEVICES: "It starts when enough devices become free, or when it requests less.",
     Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",
@@ -114,6 +120,10 @@ _REMEDIES = {
     "has one.",
     Rule.QUEUE_ORDER: "It starts when the workloads ahead of it are admitted.",
 }
+_UNPLANNED = (
+    " Its start cannot be planned: it would not fit even after the end of all workloads that declare a time limit. So "
+    "it holds no other workload back."
+)
 _OF_NODES = frozenset({Rule.DEVICES, Rule.NODES})
 _BEYOND_USER_LIMIT = "It can never start unless it requests less, or the limit of its user is raised."
 _BEYOND_EMPTY_NODES = "It can never start on the present nodes, even if they were empty, unless it requests less."
@@ -224,6 +234,10 @@ class Explanation:
     victims: tuple[Victim, ...] = ()
     factors: PriorityFactors | None = None
     """The parts of its multifactor priority, as of the last calculation; None if its class orders it."""
+    planned_start: PlannedStart | None = None
+    """Its own planned start (backfill), which others must not delay."""
+    would_delay: PlannedStart | None = None
+    """The planned start that it would delay if it started now."""
 
 
 def explain(state: State, parts: CycleParts, key: str, variants: Sequence[str] = ()) -> Explanation:
@@ -299,6 +313,8 @@ class _Order:
         workload_holders: tuple[WorkloadHolder, ...] = (),
         victims: tuple[Victim, ...] = (),
         remedy: str = "",
+        planned_start: PlannedStart | None = None,
+        would_delay: PlannedStart | None = None,
     ) -> Explanation:
         """The explanation, completed with the order of the queue and of the cohort. `remedy` takes the place of the
         rule's."""
@@ -319,6 +335,8 @@ class _Order:
             workload_holders=workload_holders,
             victims=victims,
             factors=self._state.multifactor.factors(self._info, self._cq),
+            planned_start=planned_start,
+            would_delay=would_delay,
         )
 
     def _contenders(self) -> Iterator[Waiting]:
@@ -378,17 +396,34 @@ class _Search:
         if not victims and not never and rule in _OF_NODES and self._exceeds_empty_nodes(flavors):
             never = True
             remedy = _BEYOND_EMPTY_NODES
+        planned, unplanned = self._planned_start(rule) if not victims and not never else (None, "")
         return order.explanation(
             WaitState.PREEMPTS if victims else WaitState.CANNOT_START if never else WaitState.WAITS,
             rule,
             str(reason),
-            _sentence(describe_refusals(self._entry.assignment)),
+            _sentence(describe_refusals(self._entry.assignment)) + unplanned,
             flavors=flavors,
             queue_holders=tuple(self._queue_holders(lacking)),
             workload_holders=tuple(self._workload_holders(lacking)),
             victims=victims,
             remedy=remedy,
+            planned_start=planned,
+            would_delay=self._would_delay() if rule is Rule.PLANNED_START else None,
         )
+
+    def _planned_start(self, rule: Rule) -> tuple[PlannedStart | None, str]:
+        """Its protected planned start, or a sentence why it has none; neither without backfill."""
+        if self._cq.spec.backfill is None or rule in (Rule.PLANNED_START, Rule.USER_LIMIT):
+            return None, ""
+        found = self._parts.planner.planned_start(self._info, self._cq)
+        if found is not None:
+            return found, ""
+        if self._parts.planner.plans_before(self._info, self._cq):
+            return None, " Its start is not planned: only the first workload that waits has a planned start."
+        return None, _UNPLANNED
+
+    def _would_delay(self) -> PlannedStart | None:
+        return self._parts.planner.delayed_by(self._info, self._cq, self._entry.assignment)
 
     def _exceeds_empty_nodes(self, verdicts: Sequence[FlavorVerdict]) -> bool:
         """Whether some pod set has no choice of flavors whose nodes would take it even if they were empty. A choice is

@@ -57,6 +57,8 @@ class RefusalKind(IntEnum):
     """No node takes pods that request no devices."""
     USER_LIMIT = 9
     """The workload's user would hold more than a limit by user allows; the text gives the limit."""
+    PLANNED_START = 10
+    """The workload would delay a planned start (backfill); the text gives the time."""
 
 
 class Refusal(NamedTuple):
@@ -80,6 +82,7 @@ SEVERITY = {
     PendingReason.NO_MATCHING_FLAVOR: 5,
     PendingReason.EXCEEDS_MAX_QUOTA: 4,
     PendingReason.WAITING_FOR_USER_LIMIT: 3,
+    PendingReason.WAITING_FOR_PLANNED_START: 3,
     PendingReason.WAITING_FOR_QUOTA: 3,
     PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
     PendingReason.WAITING_FOR_DEVICES: 1,

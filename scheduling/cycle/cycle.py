@@ -363,6 +363,8 @@ class Cycle:
         assignment, may_borrow = entry.assignment, entry.info.may_borrow
         if not entry.is_second_pass and refuse_user(self._state, entry.info, entry.cq, assignment.usage) is not None:
             return False, False
+        if self._delays_planned_start(entry):
+            return False, False
         for cell, amount in () if entry.is_second_pass else assignment.usage.items():
             if amount > max(0, cell.available() if may_borrow else cell.room(borrowing=False)):
                 return False, False
@@ -371,6 +373,13 @@ class Cycle:
         if self._reserved and not self._devices.still_fits(entry.info, assignment):
             return False, False
         return True, True
+
+    def _delays_planned_start(self, entry: Entry) -> bool:
+        """Return whether entries before it in this cycle have left it too little room beside a planned start."""
+        if entry.cq.spec.backfill is None or entry.is_second_pass:
+            return False
+        unchanged = not (self._admissions or self._taken_back)
+        return not unchanged and self._nominator.delays_planned_start(entry)
 
     def _use(self, entry: Entry) -> None:
         """Charge an assignment's usage, to its user too, until the end of the cycle."""

@@ -12,6 +12,7 @@ from scheduling.cycle.flavor_assigner import FlavorAssigner, Pins, not_covered
 from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
+from scheduling.cycle.planned_starts import Planner
 from scheduling.cycle.preemption import Preemptor, Target
 from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.cycle.user_limits import refuse_user
@@ -118,13 +119,19 @@ class Nominator:
         topology: TopologyAssigner,
         devices: DeviceAssigner,
         preemptor: Preemptor,
+        planner: Planner,
     ) -> None:
         self._state = state
+        self._planner = planner
         self._assigner = assigner
         self._topology = topology
         self._devices = devices
         self._placement = PlacementAssigner(topology, devices)
         self._preemptor = preemptor
+
+    def delays_planned_start(self, entry: Entry) -> bool:
+        """Return whether an entry would delay a planned start, on the present usage."""
+        return self._planner.delayed_by(entry.info, entry.cq, entry.assignment, entry.targets) is not None
 
     def searches(self) -> AbstractContextManager[None]:
         """Keep what the searches of a cycle for preemption targets have in common."""
@@ -238,7 +245,18 @@ class Nominator:
         if info.workload.replaces is not None:
             self._keep_domains(info, cq, assignment)
         self._placement.place(info, cq, assignment)
+        if cq.spec.backfill is not None and assignment.mode is Mode.FIT:
+            self._hold_back(info, cq, assignment, ())
         return assignment
+
+    def _hold_back(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target]
+    ) -> bool:
+        """Refuse an assignment that would delay a planned start. Return whether it is refused."""
+        refusal = self._planner.refusal(info, cq, assignment, targets)
+        if refusal is not None:
+            assignment.refuse(refusal)
+        return refusal is not None
 
     def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Keep the pods of a replaced slice in their topology domains, so that only the other pods are placed.
@@ -271,7 +289,10 @@ class Nominator:
             self._placement.can_place(info, assignment),
             self._state.now,
         )
-        return self._preemptor.find_targets(request)
+        targets = self._preemptor.find_targets(request)
+        if targets and cq.spec.backfill is not None and self._hold_back(info, cq, assignment, targets):
+            return []
+        return targets
 
     def _search_reduced(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None

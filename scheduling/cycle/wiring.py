@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduling.cycle.admission import Admitter
+from scheduling.cycle.assignment import Mode
 from scheduling.cycle.cycle import Cycle
-from scheduling.cycle.flavor_assigner import FlavorAssigner
+from scheduling.cycle.flavor_assigner import FlavorAssigner, Oracle
 from scheduling.cycle.flavor_devices import DeviceAssigner
+from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.node_replacement import NodeReplacer
 from scheduling.cycle.nomination import Entry, Nominator, PreemptionOracle
+from scheduling.cycle.planned_starts import Planner
 from scheduling.cycle.preemption import Preemptor
 from scheduling.cycle.preemption_candidates import CandidateFinder
 from scheduling.model.decisions import CycleResult
 from scheduling.model.placement import NodeFilters
 from scheduling.model.vocabulary import QuotaCheckStrategy
+from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.pending_queue import UsageOf
 from scheduling.state.state import State
@@ -41,19 +45,25 @@ class CycleParts:
             within_nominal=features.preempts_within_nominal,
         )
         self._devices = DeviceAssigner(state)
-        assigner = FlavorAssigner(
-            state.matcher,
-            PreemptionOracle(state, preemptor),
-            self._devices,
-            ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
-            fair_sharing=fair is not None,
-            fungible=features.flavor_fungibility,
-        )
         self._topology = TopologyAssigner(state.topology_flavors, state.simulation, state.device_resources)
-        self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)
+        placement = PlacementAssigner(self._topology, self._devices)
+        self.planner = Planner(state, self._assigner(_no_victims), placement, self._devices)
+        assigner = self._assigner(PreemptionOracle(state, preemptor))
+        self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor, self.planner)
         self._admitter = Admitter(state)
         for cq in state.cluster_queues.values():
             self.queue_usage(cq)
+
+    def _assigner(self, oracle: Oracle) -> FlavorAssigner:
+        configuration = self._state.configuration
+        return FlavorAssigner(
+            self._state.matcher,
+            oracle,
+            self._devices,
+            ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
+            fair_sharing=configuration.fair_sharing is not None,
+            fungible=configuration.features.flavor_fungibility,
+        )
 
     def queue_usage(self, cq: ClusterQueueState) -> None:
         """Order a ClusterQueue's LocalQueues by usage if admission fair sharing is on for it."""
@@ -113,3 +123,8 @@ class CycleParts:
         if its admission checks may add nodes, and for pods that are not placed here."""
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return waits or self._devices.fits_empty_nodes(info, pod_set, flavors)
+
+
+def _no_victims(cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int) -> tuple[Mode, int]:
+    """The oracle of planned starts, which preempt nothing."""
+    return Mode.NO_CANDIDATES, level

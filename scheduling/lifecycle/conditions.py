@@ -242,6 +242,8 @@ def preempt(workload: Workload, reason: PreemptionReason, message: str, now: flo
 def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -> Workload:
     """Release an evicted workload whose pods have stopped: it holds no quota, and is requeued or waits."""
     evicted = workload.conditions[ConditionType.EVICTED]
+    executed = workload.executed_seconds + execution_seconds(workload.conditions, now)
+    workload = replace(workload, executed_seconds=executed)
     at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
     status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
     workload = with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)

@@ -27,6 +27,7 @@ _OF_THE_SCHEDULER = frozenset(
         PendingReason.WAITING_FOR_DEVICES,
         PendingReason.WAITING_FOR_NODES,
         PendingReason.WAITING_FOR_USER_LIMIT,
+        PendingReason.WAITING_FOR_PLANNED_START,
     }
 )
 _OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated by: ")

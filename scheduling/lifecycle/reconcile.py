@@ -485,7 +485,7 @@ def _by_execution_time(workload: Workload, context: WorkloadContext, now: float)
     limit = workload.maximum_execution_time_seconds
     told = StepEvent(cause, f"The maximum execution time ({limit}s) exceeded", warning=True)
     marked = _marked(workload, cause, "exceeding the maximum execution time", now)
-    return Step(marked, (told,), accumulated_seconds=0)
+    return Step(replace(marked, executed_seconds=0), (told,), accumulated_seconds=0)
 
 
 def _marked(workload: Workload, cause: DeactivationCause, message: str, now: float) -> Workload:

@@ -69,6 +69,7 @@ _FOR_GOOD = frozenset({PendingReason.NO_MATCHING_FLAVOR, PendingReason.EXCEEDS_M
 _BY_CYCLES = _UNDECIDED | _FOR_GOOD | {
     PendingReason.WAITING_FOR_QUOTA, PendingReason.WAITING_FOR_DEVICES, PendingReason.WAITING_FOR_NODES,
     PendingReason.WAITING_FOR_PODS_READY, PendingReason.WAITING_FOR_USER_LIMIT,
+    PendingReason.WAITING_FOR_PLANNED_START,
 }  # fmt: skip
 """The reasons that cycles give. All other changes come from steps, which a parent takes itself."""
 

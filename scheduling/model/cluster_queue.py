@@ -10,6 +10,7 @@ from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, Priorit
 from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import (
     AdmissionMode,
+    BackfillPolicy,
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
@@ -64,7 +65,8 @@ class ClusterQueue:
     Our own, and off by default: `preempt_for_devices` preempts when quota is free and only devices are full;
     `priority_weights` order pending workloads by a multifactor priority, of which `queue_priority` is a factor;
     `queue_priority` also orders the queues of a cohort with a sharing policy. `never_reclaimed`: no other queue
-    preempts its workloads. `user_limits` limit what each user holds.
+    preempts its workloads. `user_limits` limit what each user holds. `backfill`: a workload that must wait gets a
+    planned start, which later ones must not delay.
     """
 
     name: str
@@ -87,6 +89,7 @@ class ClusterQueue:
     user_limits: tuple[UserLimit, ...] = ()
     terminating: bool = False
     concurrent_admission: ConcurrentAdmission | None = None
+    backfill: BackfillPolicy | None = None
 
     @property
     def flavor_order(self) -> tuple[str, ...]:

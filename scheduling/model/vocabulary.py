@@ -94,6 +94,13 @@ class SharingPolicy(StrEnum):
     """Quota first, then the rest by the queue's priority and weight, as KAI does."""
 
 
+class BackfillPolicy(StrEnum):
+    """Beyond Kueue: which waiting workloads of a ClusterQueue get a planned start that later ones must not delay."""
+
+    EASY = "easy"
+    """The first that must wait."""
+
+
 class PendingReason(StrEnum):
     """The reason why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 
@@ -111,6 +118,8 @@ class PendingReason(StrEnum):
     """Beyond Kueue: its pods request no devices, and no node has room for them."""
     WAITING_FOR_USER_LIMIT = "WaitingForUserLimit"
     """Beyond Kueue: with it, its user would hold more than the queue, or a cohort above, allows one user."""
+    WAITING_FOR_PLANNED_START = "WaitingForPlannedStart"
+    """Beyond Kueue: it would fit, but it would delay the planned start of a workload before it (backfill)."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
     """Quota is free, but no domain of the topology has room."""
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"

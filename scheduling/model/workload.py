@@ -76,7 +76,8 @@ class Workload:
     workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its topology
     when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority. `submitted_by` is
     the user in whose limits it counts; empty if the user is not known. `parent`: the key of the workload of which it is
-    a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`.
+    a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`. `executed_seconds`: how
+    long it ran before its evictions, which counts in its maximum execution time.
     """
 
     namespace: str
@@ -107,6 +108,13 @@ class Workload:
     submitted_by: str = ""
     parent: str = ""
     gate_opened_at: float | None = None
+    executed_seconds: int = 0
+
+    @property
+    def time_left_seconds(self) -> int | None:
+        """How long it may run from its next admission, or from its present one; None without a declared limit."""
+        limit = self.maximum_execution_time_seconds
+        return None if limit is None else limit - self.executed_seconds
 
     @property
     def key(self) -> str:

@@ -66,6 +66,13 @@ class WorkloadTracker:
             self._state.discharge(info)
         else:
             self._state.dequeue(info)
+            self._wake_held_back(info)
+
+    def _wake_held_back(self, info: WorkloadInfo) -> None:
+        """Decide again about the workloads that were held back for the planned start of one that left its queue."""
+        cq = self._state.cluster_queues.get(info.cluster_queue)
+        if cq is not None and cq.spec.backfill is not None:
+            self._state.dirty_queues.add(cq.name)
 
     def update_reserving(self, before: WorkloadInfo, workload: Workload) -> bool:
         """Replace a workload that holds quota by a new version that holds the same quota. False if the quota would

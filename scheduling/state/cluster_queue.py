@@ -81,6 +81,7 @@ class ClusterQueueState:
         "_ranking",
         "_rankings",
         "active",
+        "backfilled",
         "can_preempt",
         "generation",
         "group_of",
@@ -121,6 +122,8 @@ class ClusterQueueState:
         self.protections: tuple[PreemptionProtection, ...] = ()
         self.user_limits: tuple[LimitedNode, ...] = ()
         """Itself and the cohorts above that limit users, from itself up."""
+        self.backfilled = spec.backfill is not None
+        """Whether its waiting workloads are told apart by their time limits."""
         self.weights: PriorityWeights | None = None
         """The weights of the multifactor priority that orders its pending workloads; None: their class orders them."""
         self.ordered_across = False

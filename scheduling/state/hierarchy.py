@@ -103,7 +103,8 @@ class Hierarchy:
 
     def _limit_users(self, cq: ClusterQueueState) -> None:
         """Find the limits by user. When the first limit appears or the last one is removed, read the waiting workloads
-        again: only where users are limited do those of different users differ.
+        again: only where users are limited do those of different users differ, and only with backfill those of
+        different time limits.
         """
         stated = [(f"ClusterQueue {cq.name}", cq.spec.user_limits)]
         above = (self._state.cohorts.get(node.name) for node in cq.node.ancestors())
@@ -112,7 +113,8 @@ class Hierarchy:
             cq.user_limits,
             tuple(LimitedNode.of(name, limits) for name, limits in stated if limits),
         )
-        if bool(before) != bool(cq.user_limits):
+        backfilled, cq.backfilled = cq.backfilled, cq.spec.backfill is not None
+        if bool(before) != bool(cq.user_limits) or backfilled != cq.backfilled:
             for info in cq.queue.in_order():
                 self._state.outdated.setdefault(info.key, False)
 

@@ -20,6 +20,8 @@ Verdict = tuple[PendingReason, str]
 """Why workloads with a scheduling hash were inadmissible."""
 UsageOf = Callable[[WorkloadInfo], float]
 OrderOf = Callable[[WorkloadInfo], QueueOrder]
+Place = tuple[float, bool, QueueOrder]
+"""The sort key of a workload in its queue."""
 BucketKey = tuple[SchedulingHash, str]
 Said = tuple[PendingReason | None, dict[str, WorkloadInfo], dict[str, Verdict]]
 _OTHER = {QueueState.ACTIVE: QueueState.INADMISSIBLE, QueueState.INADMISSIBLE: QueueState.ACTIVE}
@@ -177,11 +179,21 @@ class PendingQueue:
 
     def in_order(self) -> list[WorkloadInfo]:
         """All pending workloads in queue order, inadmissible ones included."""
-        usage_of = self._usage_of
-        return sorted(
-            self._waiting.values(),
-            key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self._sticky, info.order),
-        )
+        return sorted(self._waiting.values(), key=self._place)
+
+    def _place(self, info: WorkloadInfo) -> Place:
+        usage = self._usage_of(info) if self._usage_of is not None else 0.0
+        return (usage, info.key != self._sticky, info.order)
+
+    def firsts(self) -> list[WorkloadInfo]:
+        """The first of each group of equal workloads in queue order, without those that back off."""
+        items = (bucket.first() for state in self._buckets for bucket in self.equals(state))
+        return sorted((item[2] for item in items if item is not None), key=self._place)
+
+    def firsts_before(self, info: WorkloadInfo) -> list[WorkloadInfo]:
+        """The part of `firsts` before a workload, which may have been taken from the queue."""
+        place = self._place(info)
+        return [first for first in self.firsts() if first is not info and self._place(first) < place]
 
     def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
         """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""

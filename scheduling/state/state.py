@@ -374,13 +374,14 @@ class State:
 
     def take_into(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Note the ClusterQueue of a workload that is about to wait there, its order, and which workloads equal it:
-        where users are limited, only those of its user."""
+        where users are limited, only those of its user, and with backfill only those of its time limit."""
         info.cluster_queue = cq.name
         info.order = self.multifactor.order_of(info, cq)
         user = info.workload.submitted_by if cq.user_limits else None
-        if user != info.limited_user:
+        time = info.workload.time_left_seconds if cq.spec.backfill is not None else None
+        if (user, time) != (info.limited_user, info.limited_time):
             self.journal.note_again(info)  # the undone removal puts it back by the hash of before
-            info.limit_user(user)
+            info.set_limits(user, time)
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""

@@ -191,6 +191,7 @@ class WorkloadInfo:
         "key",
         "keys",
         "last_assignment",
+        "limited_time",
         "limited_user",
         "may_borrow",
         "order",
@@ -260,6 +261,8 @@ class WorkloadInfo:
         self._scheduling_hash: SchedulingHash | None = None
         self.limited_user: str | None = None
         """Its user, while its ClusterQueue or a cohort above limits users: workloads of other users are not equal."""
+        self.limited_time: int | None = None
+        """Its declared time that is left, while its ClusterQueue backfills: only workloads with the same are equal."""
         self._exceeded: str | None = None
         self.may_borrow = not workload.never_reclaimed
         """Whether it may use more than the quota of its ClusterQueue. A workload that is never reclaimed may not:
@@ -308,9 +311,10 @@ class WorkloadInfo:
         self.admitted = workload.is_true(ConditionType.ADMITTED)
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
-    def limit_user(self, user: str | None) -> None:
-        """Set `limited_user`. The workload must be in no queue, because queues keep equal workloads together."""
-        self.limited_user = user
+    def set_limits(self, user: str | None, time: int | None) -> None:
+        """Set `limited_user` and `limited_time`. The workload must be in no queue, because queues keep equal workloads
+        together."""
+        self.limited_user, self.limited_time = user, time
         self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
@@ -382,7 +386,7 @@ class WorkloadInfo:
             namespace = workload.namespace if self.has_namespace_device_quota else None
             value = (
                 self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets,
-                self.limited_user,
+                self.limited_user, self.limited_time,
             )  # fmt: skip
             self._scheduling_hash = SchedulingHash(value)
         return self._scheduling_hash
@@ -408,6 +412,7 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
         workload.never_reclaimed,
         workload.nice,
         workload.submitted_by,
+        workload.maximum_execution_time_seconds,
     )
 
 

@@ -36,7 +36,13 @@ KUEUE: dict[type[StrEnum], str] = {
     StopPolicy: "None Hold HoldAndDrain",
 }
 OURS = {
-    PendingReason: {"WaitingForDevices", "WaitingForNodes", "WaitingForUserLimit", "PodGroupIncomplete"},
+    PendingReason: {
+        "WaitingForDevices",
+        "WaitingForNodes",
+        "WaitingForUserLimit",
+        "WaitingForPlannedStart",
+        "PodGroupIncomplete",
+    },
     EvictionReason: {"DevicesNotAssigned", "Drained", "RequeueRequested"},
     FinishedReason: {"Cancelled"},
 }

@@ -1,0 +1,288 @@
+"""Backfill as EASY schedulers do it: the first workload of a queue that must wait gets a planned start, and later ones
+may pass only if they do not delay it.
+
+A planned start is the first declared end of a running workload at which the waiting one fits, found by the searches
+with which the cycle admits: quota, topology and devices. A workload without a declared limit (maximum execution time)
+never ends for a plan. Plans are computed again whenever they are needed. None is kept.
+
+Only ClusterQueues that select backfill have plans, and only their workloads are held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from scheduling.cycle.assignment import Assignment, Mode, Refusal, RefusalKind
+from scheduling.cycle.flavor_assigner import FlavorAssigner
+from scheduling.cycle.flavor_devices import DeviceAssigner
+from scheduling.cycle.flavor_placement import PlacementAssigner
+from scheduling.cycle.preemption import Target
+from scheduling.cycle.user_limits import refuse_user
+from scheduling.model.resources import FlavorResource
+from scheduling.model.times import rfc3339
+from scheduling.model.vocabulary import ConditionType, PendingReason
+from scheduling.quota.cells import Cell, add_usage, remove_usage
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.state import State
+from scheduling.state.workload_info import WorkloadInfo
+
+MAX_CANDIDATES: Final = 16
+"""At most this many different workloads of a queue are tried for a plan. Each costs as much as in a cycle."""
+_FOR_ROOM: Final = frozenset(
+    {
+        PendingReason.WAITING_FOR_QUOTA,
+        PendingReason.WAITING_FOR_DEVICES,
+        PendingReason.WAITING_FOR_NODES,
+        PendingReason.TOPOLOGY_PLACEMENT_FAILED,
+        PendingReason.WAITING_FOR_PLANNED_START,
+    }
+)
+"""The verdicts that the end of another workload can change."""
+
+Ends = list[tuple[float, WorkloadInfo]]
+"""Workloads that hold quota with their declared ends, the earliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAmount:
+    """Quota that a planned start uses, in base units."""
+
+    flavor: str
+    resource: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStart:
+    """When a waiting workload starts if the running ones end at their declared limits, and with which quota."""
+
+    workload: str
+    cluster_queue: str
+    starts_at: float
+    quota: tuple[PlannedAmount, ...]
+
+
+class _Plan:
+    """A planned start, with the workloads that have ended by then."""
+
+    __slots__ = ("cq", "ended", "info", "quota", "starts_at")
+
+    def __init__(
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        starts_at: float,
+        ended: Sequence[WorkloadInfo],
+        quota: dict[Cell, int],
+    ) -> None:
+        self.info = info
+        self.cq = cq
+        self.starts_at = starts_at
+        self.ended = ended
+        self.quota = quota
+
+    @property
+    def keys(self) -> frozenset[FlavorResource]:
+        return frozenset(cell.key for cell in self.quota)
+
+    def told(self) -> PlannedStart:
+        amounts = ((cell.key.flavor, cell.key.resource, amount) for cell, amount in self.quota.items())
+        return PlannedStart(
+            self.info.key, self.cq.name, self.starts_at, tuple(PlannedAmount(*each) for each in sorted(amounts))
+        )
+
+
+class Planner:
+    """Plans starts on the state's live usage, which is the same after each call."""
+
+    def __init__(
+        self, state: State, assigner: FlavorAssigner, placement: PlacementAssigner, devices: DeviceAssigner
+    ) -> None:
+        """`assigner` must not search for victims: a planned start preempts nothing."""
+        self._state = state
+        self._assigner = assigner
+        self._placement = placement
+        self._devices = devices
+
+    def planned_start(self, info: WorkloadInfo, cq: ClusterQueueState) -> PlannedStart | None:
+        """Return the protected planned start of a waiting workload; None if it has none."""
+        if cq.spec.backfill is None or self.plans_before(info, cq):
+            return None
+        plan = self._first_plan(cq, [info])
+        return plan.told() if plan is not None else None
+
+    def plans_before(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+        """Return whether a workload before it in its queue has a planned start."""
+        return self._first_plan(cq, cq.queue.firsts_before(info)) is not None
+
+    def delayed_by(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target] = ()
+    ) -> PlannedStart | None:
+        """Return the first planned start that the workload would delay with this assignment; None if there is none.
+        `targets`: the workloads that it would preempt."""
+        if cq.spec.backfill is None:
+            return None
+        victims = [target.info for target in targets]
+        for plan in self._plans_before(info, cq, assignment):
+            if self._delays(plan, info, cq, assignment, victims):
+                return plan.told()
+        return None
+
+    def refusal(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target] = ()
+    ) -> Refusal | None:
+        """Return the refusal of a workload that would delay a planned start. Its text names no other workload, because
+        equal workloads of other tenants get it, too."""
+        found = self.delayed_by(info, cq, assignment, targets)
+        if found is None:
+            return None
+        at = rfc3339(found.starts_at, whole_seconds=True)
+        whose = "ahead of it" if found.cluster_queue == cq.name else "of another ClusterQueue of its cohort"
+        text = f"would delay the start of a workload {whose}, which is planned at {at}"
+        return Refusal(RefusalKind.PLANNED_START, PendingReason.WAITING_FOR_PLANNED_START, text=text)
+
+    # -- the plans that a workload must not delay ----------------------------------------------------------------------
+
+    def _plans_before(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Iterator[_Plan]:
+        """The plan of its own queue, and of those queues of its cohort from which it would borrow what they wait
+        for."""
+        own = self._first_plan(cq, cq.queue.firsts_before(info))
+        if own is not None:
+            yield own
+        borrowed = {cell.key for cell, amount in assignment.usage.items() if cell.usage + amount > cell.subtree}
+        for other in self._state.tree_of(cq) if borrowed else ():
+            if other is cq or other.spec.backfill is None or not other.active:
+                continue
+            plan = self._first_plan(other, other.queue.firsts())
+            if plan is not None and _order(plan.info, other) < _order(info, cq) and not borrowed.isdisjoint(plan.keys):
+                yield plan
+
+    def _first_plan(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> _Plan | None:
+        """The plan of the first waiting workload that can have one. Others block nothing."""
+        candidates = list(islice((info for info in waiting if self._waits_for_room(info, cq)), MAX_CANDIDATES))
+        if not candidates:
+            return None
+        ends = self._ends(cq, candidates)
+        with self._without(info for _, info in ends):
+            fitting = [info for info in candidates if self._fit(info, cq) is not None]
+        for info in fitting:
+            if self._fit(info, cq) is None:  # else it waits for no end
+                return self._plan(info, cq, ends)
+        return None
+
+    def _waits_for_room(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+        """Return whether the end of other workloads may let it start, by its last verdict."""
+        verdict = cq.queue.outcome(info)
+        known = verdict is None or verdict[0] in _FOR_ROOM
+        return known and info.workload.replaces is None and self._state.namespace_matches(info, cq)
+
+    def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends) -> _Plan:
+        """The plan of a workload that fits after all ends: a binary search for the first end after which it fits. An
+        end takes no place away, so that it fits after all later ones, too."""
+        times = sorted({end for end, _ in ends})
+        low, high = 0, len(times) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self._usage_after(info, cq, ends, times[middle]) is None:
+                low = middle + 1
+            else:
+                high = middle
+        ended = [other for end, other in ends if end <= times[low]]
+        return _Plan(info, cq, times[low], ended, self._usage_after(info, cq, ends, times[low]) or {})
+
+    def _usage_after(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, at: float) -> dict[Cell, int] | None:
+        with self._without(other for end, other in ends if end <= at):
+            return self._fit(info, cq)
+
+    # -- trials on the live usage --------------------------------------------------------------------------------------
+
+    def _delays(
+        self,
+        plan: _Plan,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        victims: Sequence[WorkloadInfo],
+    ) -> bool:
+        left = info.workload.time_left_seconds
+        # With checks, its time begins when they are ready, and that time is not known.
+        if left is not None and not cq.spec.admission_checks and self._state.now + left <= plan.starts_at:
+            return False
+        replaced = self._state.replaced_slice(info, cq)
+        gone = [*plan.ended, *victims, *([replaced] if replaced is not None else [])]
+        with self._without(gone), self._with(info, assignment):
+            return self._fit(plan.info, plan.cq) is None
+
+    def _fit(self, info: WorkloadInfo, cq: ClusterQueueState) -> dict[Cell, int] | None:
+        """Return the quota that a waiting workload would use if it was decided now; None if it does not fit."""
+        last, info.last_assignment = info.last_assignment, None
+        assignment = self._assigner.assign(cq, info, info.pod_sets)
+        info.last_assignment = last
+        fits = assignment.mode is Mode.FIT and refuse_user(self._state, info, cq, assignment.usage) is None
+        return assignment.usage if fits and self._has_place(info, cq, assignment) else None
+
+    def _has_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> bool:
+        self._placement.place(info, cq, assignment)
+        return assignment.mode is Mode.FIT
+
+    def _ends(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> Ends:
+        """The workloads whose end may help: those of the cohort tree. If nodes matter, those of all trees, which share
+        nodes."""
+        state = self._state
+        on_nodes = any(slot.topology for group in cq.groups for slot in group.flavors)
+        on_nodes = on_nodes or any(self._devices.concerns(info) for info in waiting)
+        queues = state.cluster_queues.values() if on_nodes else state.tree_of(cq)
+        holders = [info for each in queues for info in each.workloads.values()]
+        found = [(end, info.key, info) for info in holders if (end := self._end(info)) is not None]
+        return [(end, info) for end, _, info in sorted(found, key=lambda each: each[:2])]
+
+    def _end(self, info: WorkloadInfo) -> float | None:
+        """The declared end of a workload that holds quota; None without a limit. One that is not admitted yet ends at
+        the earliest if it is admitted now, and an overdue one ends now."""
+        workload, now = info.current(), self._state.now
+        left = workload.time_left_seconds
+        if left is None:
+            return None
+        admitted = workload.is_true(ConditionType.ADMITTED)
+        since = workload.conditions[ConditionType.ADMITTED].last_transition_time if admitted else now
+        return max(now, since + left)
+
+    @contextmanager
+    def _without(self, infos: Iterable[WorkloadInfo]) -> Iterator[None]:
+        """Have workloads removed, apart from those that are removed already."""
+        simulation = self._state.simulation
+        removed = [info for info in dict.fromkeys(infos) if info.key not in simulation.removed]
+        for info in removed:
+            simulation.remove(info, note=False)
+        try:
+            yield
+        finally:
+            for info in removed:
+                simulation.restore(info, note=False)
+
+    @contextmanager
+    def _with(self, info: WorkloadInfo, assignment: Assignment) -> Iterator[None]:
+        """Have an assignment charged, as if its workload were admitted."""
+        usage, topologies, fleet = tuple(assignment.usage.items()), self._state.topology_flavors, self._state.fleet
+        add_usage(usage)
+        for flavor, charge in assignment.topology_usage:
+            topologies.add_usage(flavor, charge)
+        if assignment.placement is not None:
+            fleet.reserve(info.key, assignment.placement)
+        try:
+            yield
+        finally:
+            if assignment.placement is not None:
+                fleet.release(info.key)
+            for flavor, charge in assignment.topology_usage:
+                topologies.remove_usage(flavor, charge)
+            remove_usage(usage)
+
+
+def _order(info: WorkloadInfo, cq: ClusterQueueState) -> tuple[int, float, str, str]:
+    """The order across queues: class and time, or the multifactor priority where the root cohort weighs it."""
+    return info.order if cq.ordered_across else info.class_order
