@@ -98,12 +98,13 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
     preferences = ["", "BorrowingOverPreemption", "PreemptionOverBorrowing"] if try_next else [""]
     reclaim = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
     checks = draw(st.lists(NAMES, unique=True, max_size=3))
+    strategy = draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"]))
     followers = [cell for group in groups for cell in group.quotas if cell.lending_limit is None]
     return spec(
         "ClusterQueue",
         draw(METAS),
         cohort_name=draw(st.just("") | NAMES),
-        queueing_strategy=draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"])),
+        queueing_strategy=strategy,
         namespace_selector=draw(st.none() | st.just({}) | st.just({"matchLabels": {"a": "b"}})),
         when_can_borrow=draw(policy),
         when_can_preempt=draw(policy),
@@ -129,6 +130,7 @@ def cluster_queues(draw: st.DrawFn) -> KindSpec:
         ],
         priority_weights=draw(PRIORITY_WEIGHTS),
         queue_priority=draw(st.integers(0, 2**31 - 1)),
+        backfill=draw(st.sampled_from(["", "easy"])) if strategy == "BestEffortFIFO" else "",
         never_reclaimed=draw(st.booleans()),
         user_limits=draw(USER_LIMITS),
     )

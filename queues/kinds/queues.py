@@ -17,6 +17,7 @@ from scheduling.model import cluster_queue, cohort, local_queue
 from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import (
     AdmissionMode,
+    BackfillPolicy,
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
@@ -59,6 +60,8 @@ _PROTECTION_FIELDS: Final = (
         help="Beyond Kueue: the time after a preemption during which a workload is not preempted again.",
     ),
 )
+
+_BACKFILL: Final = "kueueweb.io/backfill"
 
 _NODE_QUOTAS: Final = Field(
     "node_quotas",
@@ -254,6 +257,12 @@ def _check_cluster_queue(reading: Reading) -> None:
             f"must not be Never when borrowWithinCohort.policy is {policy}",
             "Set reclaimWithinCohort to LowerPriority or Any, or the policy to Never.",
         )
+    if values["backfill"] and values["queueing_strategy"] == QueueingStrategy.STRICT_FIFO:
+        reading.error(
+            "backfill",
+            "requires queueingStrategy BestEffortFIFO: in a StrictFIFO queue no workload may pass another",
+            "Set queueingStrategy to BestEffortFIFO, or remove the annotation.",
+        )
     node_quotas.check_node_quotas(reading, lending_within_nominal=True)
 
 
@@ -432,6 +441,16 @@ CLUSTER_QUEUE: Final = Kind(
             Boolean(),
             annotation="kueueweb.io/never-reclaim",
             help="Beyond Kueue: no other ClusterQueue may preempt its workloads.",
+        ),
+        Field(
+            "backfill",
+            "",
+            AnnotatedChoice(BackfillPolicy),
+            annotation=_BACKFILL,
+            help=(
+                "Beyond Kueue: easy gives the first workload that must wait a planned start by the time limits of "
+                "others, and later workloads may not delay it. Empty: Kueue's rules."
+            ),
         ),
     ),
     check=_check_cluster_queue,

@@ -68,6 +68,7 @@ class ClusterQueue(EditedObject, ClusterObject):
         help_text="[{type, status, reason, message, lastTransitionTime}]: those of MultiKueue; Active is not kept.",
     )
     never_reclaimed = models.BooleanField(default=False, db_default=False)
+    backfill = models.CharField(max_length=16, blank=True, db_default="")
 
     class Meta:
         ordering = ["name"]

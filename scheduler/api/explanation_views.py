@@ -19,8 +19,10 @@ from queues.models import Workload
 from queues.services.visibility import Reader, visibility_of
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, WaitState, WorkloadHolder
+from scheduling.cycle.planned_starts import PlannedStart
+from scheduling.model.times import rfc3339
 
-Other = TypeVar("Other", Waiting, WorkloadHolder, Victim)
+Other = TypeVar("Other", Waiting, WorkloadHolder, Victim, PlannedStart)
 
 WAIT_STATES: Final = [state.value for state in WaitState]
 _HIDDEN = "Empty if you may not see it."
@@ -127,6 +129,23 @@ class PriorityFactorsSerializer(serializers.Serializer[Any]):
     nice = serializers.FloatField(help_text="The amount that is subtracted.")
 
 
+class PlannedAmountSerializer(serializers.Serializer[Any]):
+    """Quota that a planned start uses."""
+
+    flavor = serializers.CharField()
+    resource = serializers.CharField()
+    amount = serializers.IntegerField(help_text="In base units (cpu in milli, memory in bytes).")
+
+
+class PlannedStartSerializer(serializers.Serializer[Any]):
+    """A planned start of a ClusterQueue with backfill, by the declared time limits of the workloads that hold quota."""
+
+    workload = serializers.CharField(allow_blank=True, help_text=f"namespace/name. {_HIDDEN}")
+    cluster_queue = serializers.CharField(allow_blank=True, help_text=_HIDDEN)
+    starts_at = serializers.DateTimeField()
+    quota = PlannedAmountSerializer(many=True)
+
+
 class ExplanationSerializer(serializers.Serializer[Any]):
     """Why a workload waits, computed from the current state."""
 
@@ -152,6 +171,12 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     victims = VictimSerializer(many=True)
     factors = PriorityFactorsSerializer(
         allow_null=True, help_text="Null unless a multifactor priority orders the workload."
+    )
+    planned_start = PlannedStartSerializer(
+        allow_null=True, help_text="Its own planned start, which later workloads may not delay; null without backfill."
+    )
+    would_delay = PlannedStartSerializer(
+        allow_null=True, help_text="The planned start that it would delay if it started now: it waits for that reason."
     )
 
 
@@ -204,7 +229,15 @@ def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> di
             for row in rows
         ]
 
+    def planned(start: PlannedStart | None) -> dict[str, Any] | None:
+        if start is None:
+            return None
+        (row,) = others([start])
+        return row | {"starts_at": rfc3339(start.starts_at, whole_seconds=True)}
+
     return asdict(found) | {
+        "planned_start": planned(found.planned_start),
+        "would_delay": planned(found.would_delay),
         "message": Reader(access, cluster).message(found.message),
         "ahead": others(found.ahead),
         "contenders": others(found.contenders),

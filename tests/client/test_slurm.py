@@ -6,6 +6,7 @@ Values of options are in the forms of sbatch(1); the default formats are those o
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,14 @@ def test_a_day_of_a_user_of_slurm(alice: Run, tmp_path: Path) -> None:
     assert alice("squeue", "-h", "-j", parsable.strip(), "-o", "%t").output == "PD\n"
     assert alice("squeue", "-h", "-u", "bob").output == alice("squeue", "-h", "-p", "none").output == ""
     assert alice("squeue", "-o", "%Z").code == 1
+    Workload.objects.filter(name=names["first"]).update(maximum_execution_seconds=3600)
+    assert alice("squeue", "-h", "--start", "-o", "%j %S").output == f"{names['second']} N/A\n"
+    ClusterQueue.objects.update(backfill="easy")
+    admitted = Workload.objects.get(name=names["first"]).admitted_at
+    assert admitted is not None
+    planned = f"{admitted + timedelta(hours=1):%Y-%m-%dT%H:%M:%S}"
+    assert alice("squeue", "-h", "--start", "-o", "%j %S").output == f"{names['second']} {planned}\n"
+    assert alice("squeue", "--start").output.split()[:6] == ["JOBID", "PARTITION", "NAME", "USER", "ST", "START_TIME"]
     info = alice("sinfo").output.splitlines()
     assert info[0].split() == ["PARTITION", "AVAIL", "TIMELIMIT", "NODES", "STATE", "NODELIST"]
     assert info[1].split()[:2] == ["queue", "up"]

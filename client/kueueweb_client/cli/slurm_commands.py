@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_PLACED: Final = 100
 """The maximum number of running workloads for which squeue requests the nodes."""
 _QUEUE_FORMAT: Final = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+_START_FORMAT: Final = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R"
 _QUEUED: Final = "PD,CF,R,RQ"
 _QUEUE_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
     "i": ("JOBID", tables.job_name),
@@ -48,7 +49,7 @@ _QUEUE_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
     "N": ("NODELIST", lambda row: row["nodes"]),
     "R": ("NODELIST(REASON)", lambda row: row["nodes"] or tables.why(row)),
     "V": ("SUBMIT_TIME", lambda row: tables.moment(row["created_at"])),
-    "S": ("START_TIME", lambda row: tables.moment(row["admitted_at"]) if row["admitted_at"] else "N/A"),
+    "S": ("START_TIME", lambda row: tables.moment(start) if (start := _start_of(row)) else "N/A"),
 }
 _ACCOUNT_FIELDS: Final[Mapping[str, Cell]] = {
     "JobID": tables.job_name,
@@ -74,7 +75,7 @@ _INFO_FORMAT: Final = "%9P %.5a %.10l %.6D %.6t %N"
 _INFO_TITLES: Final = {"P": "PARTITION", "a": "AVAIL", "l": "TIMELIMIT", "D": "NODES", "t": "STATE", "T": "STATE",
                        "N": "NODELIST", "G": "GRES"}  # fmt: skip
 _MAX_RANKED: Final = 200
-"""The maximum number of waiting workloads for which sprio requests the factors."""
+"""The maximum number of waiting workloads for which sprio and squeue --start request the explanation."""
 _PRIORITY_FORMAT: Final = "%.18i %.9r %.10Y %.10A %.10F %.10J %.10P %.10Q %.8N %T"
 _LONG_PRIORITY_FORMAT: Final = "%.18i %.9r %.8u %.10o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.8N %T"
 _PRIORITY_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
@@ -200,21 +201,25 @@ def _squeue(
     partition: Partition = "",
     jobs: Jobs = "",
     states: Annotated[str, typer.Option("--states", "-t", help="PD, CF, R, RQ, CD, F, CA or all, by commas.")] = "",
-    form: Annotated[str, typer.Option("--format", "-o", help="Fields as %.18i %.9P %j.")] = _QUEUE_FORMAT,
+    form: Annotated[str, typer.Option("--format", "-o", help="Fields as %.18i %.9P %j.")] = "",
     noheader: NoHeader = False,
     namespace: Namespace = "",
+    start: Annotated[bool, typer.Option("--start", help="Waiting ones, with the planned starts of backfill.")] = False,
 ) -> None:
     """List workloads that wait or run, with squeue's columns. JOBID is the job, NAME its workload, PARTITION the
     LocalQueue, NODES counts pods."""
-    fields = tables.read_format(form, _QUEUE_FIELDS)
+    fields = tables.read_format(form or (_START_FORMAT if start else _QUEUE_FORMAT), _QUEUE_FIELDS)
     where = namespace_of(namespace)
     if not noheader:
         say(tables.line(fields, lambda name: _QUEUE_FIELDS[name][0]))
-    wanted = "all" if jobs and not states else states or _QUEUED
+    wanted = states or ("PD,RQ" if start else "all" if jobs else _QUEUED)
     with client() as asked:
         rows = _rows(asked, where, user=_me() if me else user, partition=partition, jobs=jobs, state=wanted)
-        placed = 0
+        placed = planned = 0
         for row in rows:
+            if start and row["status"] == "Pending":
+                planned += 1
+                row["planned_at"] = _planned_at(asked, row) if planned <= _MAX_RANKED else ""
             nodes = ""
             if row["status"] == "Admitted" and any(name in ("N", "R") for _, name, _, _ in fields):
                 placed += 1
@@ -223,6 +228,18 @@ def _squeue(
             say(tables.line(fields, lambda name, shown=shown: _QUEUE_FIELDS[name][1](shown)))  # type: ignore[misc]
     if placed > _MAX_PLACED:
         warn(f"Only the nodes of the first {_MAX_PLACED} running workloads are shown; -j selects others.")
+    if planned > _MAX_RANKED:
+        warn(f"Only the planned starts of the first {_MAX_RANKED} workloads are shown; -j selects others.")
+
+
+def _planned_at(asked: Client, row: Row) -> str:
+    plan = asked.read("workloads", row["namespace"], row["name"], "explanation")["planned_start"]
+    return str(plan["starts_at"]) if plan is not None else ""
+
+
+def _start_of(row: Row) -> str:
+    """When it was admitted, or is planned to start; "" if neither is known."""
+    return str(row["admitted_at"] or row.get("planned_at") or "")
 
 
 def _nodes(asked: Client, row: Row) -> str:

@@ -15,7 +15,9 @@ from foundation.exceptions import NotFound
 from queues.models import WorkloadPriorityClass
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, FlavorVerdict
+from scheduling.cycle.planned_starts import PlannedStart
 from scheduling.model.quantity import format_amount
+from scheduling.model.times import rfc3339
 from scheduling.policies.multifactor import PriorityFactors
 from scheduling.studio.remedies import Remedies, find_remedies
 from scheduling.studio.remedies_json import remedies_json
@@ -131,6 +133,10 @@ def lines(found: Explanation) -> Iterator[str]:
         yield f"Number {found.position} of {found.waiting} in ClusterQueue {found.cluster_queue} ({order})."
     if found.factors is not None:
         yield _factors(found.factors)
+    if found.planned_start is not None:
+        yield f"Planned start: {_planned(found.planned_start)}"
+    if found.would_delay is not None:
+        yield f"Would delay the planned start of {found.would_delay.workload}: {_planned(found.would_delay)}"
     for verdict in found.flavors:
         yield from _flavor(verdict)
     for title, workloads in (
@@ -143,6 +149,12 @@ def lines(found: Explanation) -> Iterator[str]:
     for holder in found.workload_holders:
         amount = format_amount(holder.resource, holder.amount)
         yield f"{holder.workload} ({holder.cluster_queue}) holds {amount} of {holder.resource} in {holder.flavor}"
+
+
+def _planned(found: PlannedStart) -> str:
+    """The time, and the quota by flavor."""
+    quota = (f"{format_amount(need.resource, need.amount)} of {need.resource} in {need.flavor}" for need in found.quota)
+    return f"{rfc3339(found.starts_at, whole_seconds=True)}, with {', '.join(quota)}"
 
 
 def _factors(found: PriorityFactors) -> str:

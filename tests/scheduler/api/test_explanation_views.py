@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -148,6 +148,59 @@ def test_the_factors_of_a_multifactor_priority(contended: Cluster, alice: Schema
     out = StringIO()
     call_command("explain", "team-a/second", stdout=out)
     assert "Priority 250: age 0, fair share 0, job size 0, queue 0, class 0, cpu 300, nice -50\n" in out.getvalue()
+
+
+LONG: Final = timedelta(days=20_000)
+"""A time limit that is not over at any time of a test run."""
+
+
+@pytest.fixture
+def planned(contended: Cluster) -> Cluster:
+    """A queue with backfill: `big` declares when it ends, `huge` of team-b is planned then, and `late` of
+    team-a would delay it."""
+    ClusterQueue.objects.update(backfill="easy")
+    Workload.objects.filter(name="big").update(maximum_execution_seconds=LONG.total_seconds())
+    Workload.objects.exclude(name="big").delete()
+    LocalQueue.objects.create(
+        cluster=contended, namespace="team-a", name="shared", cluster_queue_name="queue-team-b", created_at=START
+    )
+    make_workload(contended, "huge", {"cpu": "8"}, namespace="team-b", queue_name="main", priority=9)
+    make_workload(contended, "late", {"cpu": "1"}, namespace="team-a", queue_name="shared")
+    Engine(contended, "test", clock=lambda: START.timestamp() + 1060).run()
+    return contended
+
+
+def test_a_planned_start_and_the_one_that_would_delay_it(planned: Cluster, alice: SchemaClient) -> None:
+    at = Workload.objects.get(name="big").admitted_at
+    assert at is not None
+    plan = {
+        "workload": "team-b/huge",
+        "cluster_queue": "queue-team-b",
+        "starts_at": f"{at + LONG:%Y-%m-%dT%H:%M:%SZ}",
+        "quota": [{"flavor": "default-flavor", "resource": "cpu", "amount": 8000}],
+    }
+    body = alice.get("/api/v1/workloads/team-b/huge/explanation/").json()
+    assert (body["planned_start"], body["would_delay"]) == (plan, None)
+    body = alice.get("/api/v1/workloads/team-a/late/explanation/").json()
+    assert (body["rule"], body["reason"]) == ("PlannedStart", "WaitingForPlannedStart")
+    assert (body["planned_start"], body["would_delay"]) == (None, plan)
+    for name, start in (
+        ("team-b/huge", "Planned start: "),
+        ("team-a/late", "Would delay the planned start of team-b/huge: "),
+    ):
+        out = StringIO()
+        call_command("explain", name, stdout=out)
+        assert f"{start}{plan['starts_at']}, with 8 of cpu in default-flavor\n" in out.getvalue()
+
+
+def test_a_tenant_reads_the_time_that_it_would_delay_without_the_name(planned: Cluster, bob: SchemaClient) -> None:
+    body = bob.get("/api/v1/workloads/team-a/late/explanation/").json()
+    assert (body["would_delay"]["workload"], len(body["would_delay"]["quota"])) == ("", 1)
+    assert "huge" not in json.dumps(body)
+    told = bob.get("/api/v1/workloads/team-a/late/").json()
+    assert told["reason"] == "WaitingForPlannedStart"
+    assert "which is planned at" in told["message"]
+    assert "huge" not in json.dumps(told)
 
 
 def test_the_quota_that_a_queue_deserves_by_a_sharing_policy(contended: Cluster, alice: SchemaClient) -> None:
