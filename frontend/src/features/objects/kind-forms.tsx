@@ -15,6 +15,7 @@ const NAME: Path = ["metadata", "name"];
 const STOP: Path = ["spec", "stopPolicy"];
 const WEIGHT: Path = ["spec", "fairSharing", "weight"];
 
+const BACKFILL: Path = ["metadata", "annotations", "kueueweb.io/backfill"];
 const SHARING: Path = ["metadata", "annotations", "kueueweb.io/sharing-policy"];
 
 const stopPolicies = () => [
@@ -112,6 +113,16 @@ function ClusterQueueForm(form: FormProps) {
           label={t`Preemption to borrow`}
           initial="Never"
           choices={asTheyAre("Never", "LowerPriority")}
+        />
+        <ChoiceField
+          {...form}
+          path={BACKFILL}
+          label={t`Backfill`}
+          initial=""
+          choices={[
+            { value: "", label: t`As Kueue does: whatever fits may pass` },
+            { value: "easy", label: t`easy: without delaying the first that must wait` },
+          ]}
         />
       </Fields>
       <QuotaFields {...form} flavors={flavors} />

@@ -36,6 +36,11 @@ test("weights order the queue by a multifactor priority", () => {
   expect(texts(weighed)[0]).toMatch(/^Higher multifactor priorities/);
 });
 
+test("a queue with backfill says so", () => {
+  const [told] = texts({ ...QUEUE, backfill: "easy" }).filter((text) => text.includes("planned start"));
+  expect(told).toBe("The first workload that must wait gets a planned start, which later ones may not delay.");
+});
+
 test("a queue that is never reclaimed says so", () => {
   expect(texts({ ...QUEUE, never_reclaimed: true })).toContain("Other queues do not preempt its workloads.");
 });

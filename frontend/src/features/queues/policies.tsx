@@ -127,6 +127,14 @@ function protectionRules(queue: ClusterQueue): Rule[] {
           },
         ]
       : []),
+    ...(queue.backfill === "easy"
+      ? [
+          {
+            field: "kueueweb.io/backfill: easy",
+            text: t`The first workload that must wait gets a planned start, which later ones may not delay.`,
+          },
+        ]
+      : []),
     ...(queue.never_reclaimed
       ? [
           {

@@ -12,6 +12,7 @@ import { ClusterQueueLink, KeyedWorkloadLink, NodeLink } from "@/components/obje
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
+import { formatTimestamp } from "@/lib/time";
 import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
 import classes from "../workloads.module.css";
 import { isOfNodes } from "./state-sentence";
@@ -28,6 +29,7 @@ const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: strin
   Nodes: { label: t`No node has room`, color: "yellow" },
   NamespaceQuota: { label: t`ResourceQuota exceeded`, color: "yellow" },
   UserLimit: { label: t`User at the limit`, color: "yellow" },
+  PlannedStart: { label: t`Would delay a planned start`, color: "yellow" },
   Queueing: { label: t`Not queued`, color: "gray" },
   Validation: { label: t`Refused`, color: "red" },
   QueueOrder: { label: t`Waits for its turn`, color: "yellow" },
@@ -53,6 +55,8 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
   const refusing = flavors.filter(({ nodes, domains }) => nodes !== null || domains > 0);
   const others =
     explanation.factors !== null ||
+    explanation.planned_start !== null ||
+    explanation.would_delay !== null ||
     [ahead, contenders, queue_holders, workload_holders, victims].some((rows) => rows.length > 0);
   if (flavors.length === 0 && !others) return null;
   const quotaFirst = flavors.length > 0 && QUOTA_RULES.includes(explanation.rule);
@@ -77,6 +81,7 @@ export function ExplanationTables({ explanation, error, onRetry }: ExplanationTa
         <Grid.Col span={{ base: 12, lg: 5 }}>
           <Stack gap="md">
             <Victims victims={victims} />
+            <PlannedStart explanation={explanation} />
             <Order explanation={explanation} />
             <Factors factors={explanation.factors} />
             <Holders explanation={explanation} />
@@ -349,6 +354,54 @@ function Order({ explanation }: { explanation: Explanation }) {
           <Trans>and {formatCount(more)} more in its queue</Trans>
         </Text>
       )}
+    </Panel>
+  );
+}
+
+/** The planned start of a queue with backfill: its own, or the one that it would delay. */
+function PlannedStart({ explanation }: { explanation: Explanation }) {
+  const plan = explanation.planned_start ?? explanation.would_delay;
+  if (plan === null) return null;
+  const own = explanation.planned_start !== null;
+  return (
+    <Panel title={own ? t`Its planned start` : t`The planned start that it would delay`} flush>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>
+              <Trans>Flavor</Trans>
+            </Table.Th>
+            <Table.Th>
+              <Trans>Resource</Trans>
+            </Table.Th>
+            <Table.Th ta="right">
+              <Trans>Amount</Trans>
+            </Table.Th>
+          </>
+        }
+      >
+        {plan.quota.map(({ flavor, resource, amount }) => (
+          <Table.Tr key={`${flavor} ${resource}`}>
+            <Table.Td>{flavor}</Table.Td>
+            <Table.Td>{resource}</Table.Td>
+            <Table.Td ta="right">{formatAmountShort(resource, amount)}</Table.Td>
+          </Table.Tr>
+        ))}
+      </PlainTable>
+      <Text fz="sm" px="md" pt={6}>
+        {formatTimestamp(plan.starts_at)}
+        {!own && plan.workload !== "" && (
+          <>
+            {" · "}
+            <KeyedWorkloadLink workload={plan.workload} />
+          </>
+        )}
+      </Text>
+      <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
+        {own
+          ? t`By the declared time limits of the workloads that hold quota. Later workloads may not delay it.`
+          : t`A workload may pass if its time limit ends before, or if enough quota is left.`}
+      </Text>
     </Panel>
   );
 }

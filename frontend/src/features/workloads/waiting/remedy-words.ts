@@ -13,6 +13,7 @@ const words = (): Partial<Record<Explanation["rule"], string>> => ({
   FlavorMatch: t`Change its node selector, affinity or tolerations so that a flavor of the ClusterQueue matches.`,
   TopologyFlavor: t`Give each pod set that needs a topology exactly one flavor that has one.`,
   UserLimit: t`It starts when other workloads of its user end, or the limit is raised.`,
+  PlannedStart: t`It starts after the planned one, when other workloads end early, or with a time limit that ends before the planned start.`,
   QueueOrder: t`It starts when the workloads ahead of it are admitted.`,
 });
 

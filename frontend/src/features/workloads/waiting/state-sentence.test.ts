@@ -46,6 +46,8 @@ const explanation = (change: Partial<Explanation>): Explanation => ({
   workload_holders: [],
   victims: [],
   factors: null,
+  planned_start: null,
+  would_delay: null,
   ...change,
 });
 

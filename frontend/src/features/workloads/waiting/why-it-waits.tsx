@@ -10,7 +10,7 @@ import { explanationQuery } from "@/api/workloads";
 import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
-import { formatAge, formatDuration, secondsBetween } from "@/lib/time";
+import { formatAge, formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
 import { expectedWords } from "./expected-start";
 import { ExplanationTables } from "./explanation";
@@ -132,6 +132,8 @@ function Facts({
     explanation !== undefined &&
       explanation.position > 0 &&
       t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
+    explanation?.planned_start != null &&
+      t`planned to start at ${formatTimestamp(explanation.planned_start.starts_at)}`,
     retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (
