@@ -3187,6 +3187,8 @@ export interface components {
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
+            /** @description Beyond Kueue: easy gives the first workload that must wait a planned start by the time limits of others, and later workloads may not delay it. Empty: Kueue's rules. */
+            backfill?: string;
             readonly weighted_share: number | "Infinity";
             readonly usage: components["schemas"]["QueueCell"][];
         };
@@ -3242,6 +3244,8 @@ export interface components {
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
+            /** @description Beyond Kueue: easy gives the first workload that must wait a planned start by the time limits of others, and later workloads may not delay it. Empty: Kueue's rules. */
+            backfill?: string;
         };
         /** @description A cluster that the user may see. */
         ClusterSummary: {
@@ -3818,6 +3822,7 @@ export interface components {
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
+             *     * `PlannedStart` - PlannedStart
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -3843,6 +3848,10 @@ export interface components {
             victims: components["schemas"]["Victim"][];
             /** @description Null unless a multifactor priority orders the workload. */
             factors: components["schemas"]["PriorityFactors"] | null;
+            /** @description Its own planned start, which later workloads may not delay; null without backfill. */
+            planned_start: components["schemas"]["PlannedStart"] | null;
+            /** @description The planned start that it would delay if it started now: it waits for that reason. */
+            would_delay: components["schemas"]["PlannedStart"] | null;
             /** @description Null for a workload that holds quota or has finished. */
             expected_start: components["schemas"]["ExpectedStart"] | null;
             /** @description The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue. */
@@ -3869,6 +3878,7 @@ export interface components {
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
+             *     * `PlannedStart` - PlannedStart
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -3894,6 +3904,10 @@ export interface components {
             victims: components["schemas"]["Victim"][];
             /** @description Null unless a multifactor priority orders the workload. */
             factors: components["schemas"]["PriorityFactors"] | null;
+            /** @description Its own planned start, which later workloads may not delay; null without backfill. */
+            planned_start: components["schemas"]["PlannedStart"] | null;
+            /** @description The planned start that it would delay if it started now: it waits for that reason. */
+            would_delay: components["schemas"]["PlannedStart"] | null;
         };
         /**
          * @description * `Succeeded` - Succeeded
@@ -4006,6 +4020,7 @@ export interface components {
              *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
+             *     * `PlannedStart` - PlannedStart
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -5326,6 +5341,8 @@ export interface components {
             queue_priority?: number;
             /** @description Beyond Kueue: no other ClusterQueue may preempt its workloads. */
             never_reclaimed?: boolean;
+            /** @description Beyond Kueue: easy gives the first workload that must wait a planned start by the time limits of others, and later workloads may not delay it. Empty: Kueue's rules. */
+            backfill?: string;
         };
         /** @description The settings of a cluster that an admin may change. */
         PatchedClusterSettingsRequest: {
@@ -5768,6 +5785,23 @@ export interface components {
             moved: components["schemas"]["Moved"];
             /** @description Of this request: the audit has a record with it for each changed object. */
             request_id: string;
+        };
+        /** @description Quota that a planned start uses. */
+        PlannedAmount: {
+            flavor: string;
+            resource: string;
+            /** @description In base units (cpu in milli, memory in bytes). */
+            amount: number;
+        };
+        /** @description A planned start of a ClusterQueue with backfill, by the declared time limits of the workloads that hold quota. */
+        PlannedStart: {
+            /** @description namespace/name. Empty if you may not see it. */
+            workload: string;
+            /** @description Empty if you may not see it. */
+            cluster_queue: string;
+            /** Format: date-time */
+            starts_at: string;
+            quota: components["schemas"]["PlannedAmount"][];
         };
         /** @description A pod as the cluster reports it. */
         Pod: {
@@ -6950,10 +6984,11 @@ export interface components {
          *     * `Nodes` - Nodes
          *     * `NamespaceQuota` - NamespaceQuota
          *     * `UserLimit` - UserLimit
+         *     * `PlannedStart` - PlannedStart
          *     * `QueueOrder` - QueueOrder
          * @enum {string}
          */
-        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "UserLimit" | "QueueOrder";
+        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "UserLimit" | "PlannedStart" | "QueueOrder";
         /** @description A notification rule: the event, and the channels besides the page. */
         RuleRequest: {
             event: components["schemas"]["EventEnum"];
@@ -9850,6 +9885,7 @@ export interface operations {
                      *           ],
                      *           "queue_priority": 0,
                      *           "never_reclaimed": false,
+                     *           "backfill": "",
                      *           "pending": 0,
                      *           "reserving": 0,
                      *           "admitted": 0,
@@ -10041,6 +10077,7 @@ export interface operations {
                      *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
+                     *       "backfill": "",
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -10301,6 +10338,7 @@ export interface operations {
                      *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
+                     *       "backfill": "",
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -10512,6 +10550,7 @@ export interface operations {
                      *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
+                     *       "backfill": "",
                      *       "pending": 0,
                      *       "reserving": 3,
                      *       "admitted": 0,
@@ -10726,6 +10765,7 @@ export interface operations {
                      *       ],
                      *       "queue_priority": 0,
                      *       "never_reclaimed": false,
+                     *       "backfill": "",
                      *       "pending": 0,
                      *       "reserving": 0,
                      *       "admitted": 0,
@@ -16809,7 +16849,9 @@ export interface operations {
                      *             "queue_holders": [],
                      *             "workload_holders": [],
                      *             "victims": [],
-                     *             "factors": null
+                     *             "factors": null,
+                     *             "planned_start": null,
+                     *             "would_delay": null
                      *           },
                      *           "costs": [
                      *             {
@@ -22236,6 +22278,8 @@ export interface operations {
                      *       "workload_holders": [],
                      *       "victims": [],
                      *       "factors": null,
+                     *       "planned_start": null,
+                     *       "would_delay": null,
                      *       "expected_start": null,
                      *       "question": null,
                      *       "remedies": null
