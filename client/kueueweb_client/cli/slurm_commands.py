@@ -217,14 +217,15 @@ def _squeue(
         rows = _rows(asked, where, user=_me() if me else user, partition=partition, jobs=jobs, state=wanted)
         placed = planned = 0
         for row in rows:
+            planned_at = ""
             if start and row["status"] == "Pending":
                 planned += 1
-                row["planned_at"] = _planned_at(asked, row) if planned <= _MAX_RANKED else ""
+                planned_at = _planned_at(asked, row) if planned <= _MAX_RANKED else ""
             nodes = ""
             if row["status"] == "Admitted" and any(name in ("N", "R") for _, name, _, _ in fields):
                 placed += 1
                 nodes = _nodes(asked, row) if placed <= _MAX_PLACED else "-"
-            shown = {**row, "nodes": nodes}
+            shown = {**row, "nodes": nodes, "planned_at": planned_at}
             say(tables.line(fields, lambda name, shown=shown: _QUEUE_FIELDS[name][1](shown)))  # type: ignore[misc]
     if placed > _MAX_PLACED:
         warn(f"Only the nodes of the first {_MAX_PLACED} running workloads are shown; -j selects others.")

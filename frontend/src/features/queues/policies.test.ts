@@ -38,7 +38,9 @@ test("weights order the queue by a multifactor priority", () => {
 
 test("a queue with backfill says so", () => {
   const [told] = texts({ ...QUEUE, backfill: "easy" }).filter((text) => text.includes("planned start"));
-  expect(told).toBe("The first workload that must wait gets a planned start, which later ones may not delay.");
+  expect(told).toBe(
+    "The first workload that must wait gets a planned start, which later ones may not delay.",
+  );
 });
 
 test("a queue that is never reclaimed says so", () => {
