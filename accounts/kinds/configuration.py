@@ -5,7 +5,14 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds.device_classes import read_device_class_mappings
-from accounts.kinds.feature_gates import COUNTERS_INTEGRATED, DEPENDENCIES, GATES, SPARK_APPLICATIONS, is_on
+from accounts.kinds.feature_gates import (
+    CAPACITY_INTEGRATED,
+    COUNTERS_INTEGRATED,
+    DEPENDENCIES,
+    GATES,
+    SPARK_APPLICATIONS,
+    is_on,
+)
 from accounts.kinds.frameworks import read_frameworks
 from accounts.kinds.metrics_settings import read_metrics
 from accounts.kinds.process_settings import read_process_settings
@@ -192,7 +199,8 @@ def _read_resources(top: FieldReader) -> None:
             if outputs:
                 outputs.quantity(resource)
         item.close()
-    read_device_class_mappings(block, counts=is_on(top.content, COUNTERS_INTEGRATED))
+    gates = {gate: is_on(top.content, gate) for gate in (CAPACITY_INTEGRATED, COUNTERS_INTEGRATED)}
+    read_device_class_mappings(block, gates)
     block.close()
 
 

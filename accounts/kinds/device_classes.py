@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Final
 
-from accounts.kinds.feature_gates import COUNTERS_INTEGRATED
+from accounts.kinds.feature_gates import CAPACITY_INTEGRATED, COUNTERS_INTEGRATED
 from scheduling.devices.claims.cel import compile_selector
 from scheduling.devices.claims.cel_values import CelError
 from scheduling.manifest import FieldReader, MistakeReason
@@ -14,6 +16,8 @@ _MAX_MAPPINGS: Final = 16
 _MAX_CLASSES: Final = 8
 _MAX_NAME: Final = 253
 _MAX_DRIVER: Final = 63
+_MAX_IDENTIFIER: Final = 32
+_IDENTIFIER: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _Known:
@@ -25,9 +29,9 @@ class _Known:
         self.counters_of: dict[str, set[str]] = {}
 
 
-def read_device_class_mappings(block: FieldReader, *, counts: bool) -> None:
-    """Check the mappings by Kueue's rules. They are stored as written. `counts`: the feature gate by which counters are
-    counted is on.
+def read_device_class_mappings(block: FieldReader, gates: Mapping[str, bool]) -> None:
+    """Check the mappings by Kueue's rules. They are stored as written. `gates` are the feature gates by which counters
+    and capacity are counted, and whether each is on.
     """
     known = _Known()
     for item in block.items("deviceClassMappings", max_items=_MAX_MAPPINGS):
@@ -35,7 +39,7 @@ def read_device_class_mappings(block: FieldReader, *, counts: bool) -> None:
         if name in known.names:
             item.error("name", "Duplicate value", "Join their deviceClassNames.", MistakeReason.DUPLICATE)
         known.names.add(name)
-        counters = _read_sources(item, counts=counts)
+        counters = _read_sources(item, gates)
         classes = item.texts("deviceClassNames", min_items=1, max_items=_MAX_CLASSES, syntax=qualified_name)
         _check_classes(item, name, classes, counters[0] if counters else "", known)
         item.close()
@@ -59,37 +63,56 @@ def _check_classes(item: FieldReader, name: str, classes: list[str], counter: st
             counters.add(counter)
 
 
-def _read_sources(item: FieldReader, *, counts: bool) -> list[str]:
+def _read_sources(item: FieldReader, gates: Mapping[str, bool]) -> list[str]:
     """The counters that a mapping counts instead of devices."""
-    counters = []
+    counters: list[str] = []
+    capacities = 0
     for source in item.items("sources"):
-        counter, capacity = source.fields("counter"), source.has("capacity")
-        if capacity:
-            source.ignore("capacity")
-            source.error(
-                "capacity",
-                "capacity sources require KueueDRAIntegrationConsumableCapacity, which is not supported here",
-                "Set either `devices` or `counters`.",
-                MistakeReason.NOT_SUPPORTED,
-            )
-        if counter is None:
-            if not capacity:
-                source.require("counter", "Set exactly one source type per entry.")
-            source.close()
-            continue
-        if not counts:
-            rule = f"counter sources require the feature gate {COUNTERS_INTEGRATED}, which is off"
-            source.error("counter", rule, "Enable it, or count devices.", MistakeReason.FORBIDDEN)
-        counters.append(counter.text("name", required=True, syntax=dns_label))
-        counter.text("driver", required=True, max_length=_MAX_DRIVER, syntax=dns_subdomain)
-        selector = counter.required_fields("deviceSelector")
-        cel = selector.required_fields("cel")
-        cel.text("expression", required=True, syntax=_compiles)
-        cel.close()
-        selector.close()
-        counter.close()
+        counter, capacity = source.fields("counter"), source.fields("capacity")
+        if counter is None and capacity is None:
+            source.require("counter", "Set exactly one source type per entry.")
+        elif counter is not None and capacity is not None:
+            source.error("capacity", "exactly one source type must be set per entry", "Remove one of them.")
+        if counter is not None:
+            _check_gate(source, "counter", COUNTERS_INTEGRATED, gates)
+            counters.append(counter.text("name", required=True, syntax=dns_label))
+            _read_devices(counter)
+        if capacity is not None:
+            _check_gate(source, "capacity", CAPACITY_INTEGRATED, gates)
+            capacity.text("name", required=True, syntax=_dimension)
+            capacities += 1
+            _read_devices(capacity)
         source.close()
+    if counters and capacities:
+        item.error("sources", "cannot mix counter and capacity sources in the same mapping", "Write two mappings.")
     return counters
+
+
+def _check_gate(source: FieldReader, field: str, gate: str, gates: Mapping[str, bool]) -> None:
+    if not gates[gate]:
+        rule = f"{field} sources require the feature gate {gate}, which is off"
+        source.error(field, rule, "Enable it, or count devices.", MistakeReason.FORBIDDEN)
+
+
+def _read_devices(source: FieldReader) -> None:
+    """The driver of a source and the devices of it that count."""
+    source.text("driver", required=True, max_length=_MAX_DRIVER, syntax=dns_subdomain)
+    selector = source.required_fields("deviceSelector")
+    cel = selector.required_fields("cel")
+    cel.text("expression", required=True, syntax=_compiles)
+    cel.close()
+    selector.close()
+    source.close()
+
+
+def _dimension(name: str) -> str | None:
+    """A C identifier of at most 32 characters, which a domain and a slash may precede."""
+    domain, slash, identifier = name.rpartition("/")
+    if slash and (len(domain) > _MAX_DRIVER or dns_subdomain(domain)):
+        return f"must have a DNS subdomain of at most {_MAX_DRIVER} characters before the slash"
+    if len(identifier) > _MAX_IDENTIFIER or not _IDENTIFIER.fullmatch(identifier):
+        return f"must be a C identifier of at most {_MAX_IDENTIFIER} characters"
+    return None
 
 
 def _compiles(expression: str) -> str | None:

@@ -13,6 +13,7 @@ STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
 
 CLAIMS_INTEGRATED: Final = "KueueDRAIntegration"
 CLAIMS_REJECTED: Final = "KueueDRARejectWorkloadsWhenDRADisabled"
+CAPACITY_INTEGRATED: Final = "KueueDRAIntegrationConsumableCapacity"
 COUNTERS_INTEGRATED: Final = "KueueDRAIntegrationPartitionableDevices"
 
 ADMISSION_FAIR_SHARING: Final = "AdmissionFairSharing"
@@ -80,8 +81,9 @@ GATES: Final[Mapping[str, FeatureGate]] = {
             PREFER_NON_BORROWING, PRIORITY_SORTING, QUOTA_CHECK_STRATEGY, RECLAIMABLE_PODS,
         ),
         off=(
-            BALANCED_PLACEMENT, CONCURRENT_ADMISSION, CUSTOM_METRIC_LABELS, DISABLE_WAIT_FOR_PODS_READY,
-            FAILURE_RECOVERY, MANAGER_QUOTA_AUTOMATION, PRIORITY_BOOST, SPARK_APPLICATIONS, STRICT_KUEUE_LIFECYCLE,
+            BALANCED_PLACEMENT, CAPACITY_INTEGRATED, CONCURRENT_ADMISSION, CUSTOM_METRIC_LABELS,
+            DISABLE_WAIT_FOR_PODS_READY, FAILURE_RECOVERY, MANAGER_QUOTA_AUTOMATION, PRIORITY_BOOST, SPARK_APPLICATIONS,
+            STRICT_KUEUE_LIFECYCLE,
         ),
     ),
     **_gates(
@@ -106,7 +108,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
         on=("MultiKueueAdaptersForCustomJobs",),
         off=(
             "ElasticJobsViaWorkloadSlicesWithTAS", "FastQuotaReleaseInPodIntegration",
-            "KueueDRAIntegrationConsumableCapacity", "MultiKueueClusterProfile", "MultiKueueOrchestratedPreemption",
+            "MultiKueueClusterProfile", "MultiKueueOrchestratedPreemption",
             "PrioritizePreemptorWorkloads", "RejectUpdatesToCQWithInvalidOnFlavors", "SchedulerLibraryIntegration",
             "ShortWorkloadNames", "TASReplaceNodeDueToNotReadyOverFixedTime", "TASRespectNodeAffinityPreferred",
             "UnadmittedWorkloadsExplicitStatus",
@@ -124,6 +126,7 @@ GATES: Final[Mapping[str, FeatureGate]] = {
 }  # fmt: skip
 
 DEPENDENCIES: Final[Mapping[str, str]] = {
+    CAPACITY_INTEGRATED: CLAIMS_INTEGRATED,
     COUNTERS_INTEGRATED: CLAIMS_INTEGRATED,
     "FlavorFungibilityPreserveScanProgress": FLAVOR_FUNGIBILITY,
     "KueueDRAIntegrationExtendedResource": CLAIMS_INTEGRATED,

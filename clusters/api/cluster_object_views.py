@@ -15,7 +15,7 @@ from accounts.api.scope import ClusterView
 from accounts.api.whole_list import WholeList
 from queues.models import ClusterObject, ServedObject
 from scheduling.devices.claims.cel_values import CelError
-from scheduling.devices.claims.claim_reading import read_class, read_pools, read_taken
+from scheduling.devices.claims.claim_reading import read_class, read_pools, read_shares, read_taken
 from scheduling.devices.claims.matching import selects, variables
 from scheduling.devices.claims.objects import DeviceId
 
@@ -75,7 +75,7 @@ class PublishedDevicesView(ClusterView):
         """List the devices that drivers publish for claims (DRA), by cluster, node and name."""
         visible = self.reach.namespaces()
         found: dict[int, dict[str, list[dict[str, Any]]]] = {pk: defaultdict(list) for pk in visible}
-        holders: dict[int, dict[DeviceId, str]] = {pk: {} for pk in visible}
+        holders: dict[int, dict[DeviceId, list[str]]] = {pk: defaultdict(list) for pk in visible}
         rows = ClusterObject.objects.filter(
             self.reach.rows(), kind__in=("DeviceClass", "ResourceSlice", "ResourceClaim")
         )
@@ -86,7 +86,8 @@ class PublishedDevicesView(ClusterView):
                 names = visible[pk]
                 seen = names is None or namespace in names
                 holder = f"{namespace}/{name}" if seen else "another namespace"
-                holders[pk] |= dict.fromkeys(read_taken(manifest), holder)
+                for device_id in (*read_taken(manifest), *read_shares([manifest])):
+                    holders[pk][device_id].append(holder)
         devices = [
             {"cluster": self.reach.name(pk), **device}
             for pk, objects in found.items()
@@ -119,7 +120,7 @@ class ServedObjectProblemsView(ClusterView):
 
 
 def _devices(
-    slices: list[dict[str, Any]], classes: list[dict[str, Any]], holders: Mapping[DeviceId, str]
+    slices: list[dict[str, Any]], classes: list[dict[str, Any]], holders: Mapping[DeviceId, list[str]]
 ) -> list[dict[str, Any]]:
     known = [read_class(each) for each in classes]
     rows = []
@@ -135,7 +136,7 @@ def _devices(
                     "device_classes": sorted(each.name for each in known if _chooses(each.selectors, names)),
                     "attributes": {key: _attribute(value) for key, value in device.attributes.items()},
                     "capacity": {key: str((value or {}).get("value", "")) for key, value in device.capacity.items()},
-                    "claim": holders.get(device.id, ""),
+                    "claim": ", ".join(dict.fromkeys(holders.get(device.id, ()))),
                     "usable": pool.complete and not device.tainted,
                 }
             )

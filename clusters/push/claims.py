@@ -18,9 +18,16 @@ from clusters.client import (
     JsonObject,
     Kind,
 )
-from scheduling.devices.claims.allocation import allocate, allocation_status
-from scheduling.devices.claims.claim_reading import as_v1, read_claim_spec, read_class, read_pools, read_taken
-from scheduling.devices.claims.objects import DeviceObjects
+from scheduling.devices.claims.allocation import Shares, allocate, allocation_status
+from scheduling.devices.claims.claim_reading import (
+    as_v1,
+    read_claim_spec,
+    read_class,
+    read_pools,
+    read_shares,
+    read_taken,
+)
+from scheduling.devices.claims.objects import DeviceId, DeviceObjects
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
@@ -32,7 +39,8 @@ class PodClaims:
         self._client = client
         self._kinds: dict[str, Kind] = {}
         self._objects: DeviceObjects | None = None
-        self._taken: set[Any] = set()
+        self._taken: set[DeviceId] = set()
+        self._shares: Shares = {}
 
     def allocate(self, pod: JsonObject, node: str) -> bool:
         """Whether the pod may be bound: every claim of it is allocated on the node and reserved for it. Raises
@@ -64,6 +72,7 @@ class PodClaims:
         classes = [read_class(as_v1(found)) for found in listed["DeviceClass"]]
         pools = read_pools(as_v1(found) for found in listed["ResourceSlice"])
         self._taken = {device for claim in listed["ResourceClaim"] for device in read_taken(claim)}
+        self._shares = read_shares(listed["ResourceClaim"])
         self._objects = DeviceObjects({found.name: found for found in classes}, pools)
 
     def _claim(self, pod: JsonObject, name: str) -> JsonObject:
@@ -79,11 +88,17 @@ class PodClaims:
     def _choose(self, claims: Sequence[JsonObject], node: str) -> list[dict[str, Any]]:
         assert self._objects is not None  # `_look` has listed them
         specs = [read_claim_spec(as_v1({"kind": "ResourceClaim", **claim})["spec"]) for claim in claims]
-        chosen = allocate(specs, node, self._objects, self._taken)
+        chosen = allocate(specs, node, self._objects, self._taken, self._shares)
         if chosen is None:
             names = ", ".join(claim["metadata"]["name"] for claim in claims)
             raise ClusterError(0, "DevicesTaken", f"on node {node}, some devices that {names} request are not free")
-        self._taken |= {each.device for found in chosen for each in found if not each.admin_access}
+        for each in (each for found in chosen for each in found if not each.admin_access):
+            if each.consumed is None:
+                self._taken.add(each.device)
+                continue
+            held = self._shares.setdefault(each.device, {})
+            for name, amount in each.consumed.items():
+                held[name] = held.get(name, 0) + amount
         return [allocation_status(found, spec, self._objects, node) for found, spec in zip(chosen, specs, strict=True)]
 
     def _write(self, claim: JsonObject, pod: JsonObject, allocation: Mapping[str, Any] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from accounts.models import Cluster
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
+    CapacitySource,
     Configuration,
     CounterSource,
     DeviceClassMapping,
@@ -132,12 +133,15 @@ def _transformation(rule: Mapping[str, Any]) -> Transformation:
 
 
 def _device_classes(mapping: Mapping[str, Any]) -> DeviceClassMapping:
-    counters = (source["counter"] for source in mapping.get("sources") or () if source.get("counter"))
     return DeviceClassMapping(
         mapping["name"],
         tuple(mapping.get("deviceClassNames") or ()),
-        tuple(
-            CounterSource(each["driver"], each["name"], each["deviceSelector"]["cel"]["expression"])
-            for each in counters
-        ),
+        tuple(CounterSource(*each) for each in _sources(mapping, "counter")),
+        tuple(CapacitySource(*each) for each in _sources(mapping, "capacity")),
     )
+
+
+def _sources(mapping: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str, str]]:
+    """The driver, name and selector of each source of a kind."""
+    for each in (source[kind] for source in mapping.get("sources") or () if source.get(kind)):
+        yield each["driver"], each["name"], each["deviceSelector"]["cel"]["expression"]

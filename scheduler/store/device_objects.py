@@ -11,8 +11,8 @@ import orjson
 from django.db import connection
 
 from queues.models import ClusterObject
-from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools, read_taken
-from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects
+from scheduling.devices.claims.claim_reading import read_claim_spec, read_class, read_pools, read_shares, read_taken
+from scheduling.devices.claims.objects import ClaimSpec, DeviceObjects
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,9 @@ def read_device_objects(
     are. The devices that claims hold are read with any change.
     """
     kinds = DEVICE_KINDS if noted is None else {key.partition(" ")[0] for key in noted}
-    found = replace(before, taken=_taken(cluster_id))
+    claims = _allocated_claims(cluster_id)
+    taken = frozenset(device for claim in claims for device in read_taken(claim))
+    found = replace(before, taken=taken, shares=read_shares(claims))
     if "DeviceClass" in kinds:
         found = replace(found, classes=_readable(_manifests(cluster_id, "DeviceClass"), read_class))
     if "ResourceSlice" in kinds:
@@ -95,8 +97,7 @@ def _readable(manifests: Mapping[str, Any], read: Callable[[dict[str, Any]], Fou
     return found
 
 
-def _taken(cluster_id: int) -> frozenset[DeviceId]:
+def _allocated_claims(cluster_id: int) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(_TAKEN, [cluster_id])
-        claims = cursor.fetchall()
-    return frozenset(device for (claim,) in claims for device in read_taken(orjson.loads(claim)))
+        return [orjson.loads(claim) for (claim,) in cursor.fetchall()]

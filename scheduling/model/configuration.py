@@ -71,12 +71,22 @@ class CounterSource:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacitySource:
+    """A quota counted by the part of a device's capacity that a claim consumes, for devices with several claims."""
+
+    driver: str
+    name: str
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceClassMapping:
     """Kueue's `deviceClassMappings`: devices of these classes are charged as the resource `name`."""
 
     name: str
     device_class_names: tuple[str, ...]
     counters: tuple[CounterSource, ...] = ()
+    capacities: tuple[CapacitySource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,12 @@ def _canonical(nanos: int, notation: str) -> str:
     return f"{nanos // 10 ** (exponent + 9)}{suffix}"
 
 
+def write_quantity(nanos: int) -> str:
+    """Nano units as Kubernetes writes a quantity, with a binary suffix from 1Ki on."""
+    is_binary = nanos % (1024 * NANOS) == 0
+    return _canonical(nanos, "1Ki" if is_binary else "1")
+
+
 _UNITS: dict[str, str] = {"gpumem": " MiB", "gpumem-percentage": " %", "gpucores": " %"}
 _LARGEST_FIRST = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 

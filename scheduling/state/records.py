@@ -182,7 +182,7 @@ class WorkloadRecords:
         new = state.claims.take_new_kinds()
         if not new:
             return
-        unused = {kind for kind in state.claims.places.kinds if kind.selectors} - state.evaluations.used_kinds()
+        unused = {kind for kind in state.claims.places.kinds if kind.is_of_tenants} - state.evaluations.used_kinds()
         if len(unused) > _MAX_UNUSED_KINDS:
             self._count_all(state.claims.objects)
             return

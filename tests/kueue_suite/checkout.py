@@ -71,7 +71,8 @@ class Checkout:
     def configuration(self, suite: str) -> str:
         """How Kueue's own runs of a suite configure it."""
         config = self.source / "test/e2e/config"
-        places = (config / suite, config / suite.rpartition("/")[2], config / "default")
+        last = suite.rpartition("/")[2]
+        places = (config / suite, config / last, config / last / "whole-device", config / "default")
         files = [place / "controller_manager_config.yaml" for place in places]
         return next(file for file in files if file.exists()).read_text()
 

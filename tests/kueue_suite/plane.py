@@ -20,6 +20,7 @@ _STAGES: Final = Path(__file__).with_name("stages.yaml")
 _FRONT_PROXY: Final = "front-proxy-client"
 _ROOM: Final = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
+_DEVICE_FEATURES: Final = ("DRAConsumableCapacity", "DRAExtendedResource", "DRAPartitionableDevices")
 _CONTROL_PLANE_TAINT: Final = {"key": _CONTROL_PLANE, "effect": "NoSchedule"}
 
 
@@ -27,6 +28,10 @@ class AggregatedPlane(ControlPlane):
     """The API server passes requests for visibility.kueue.x-k8s.io on to the server that is registered for them."""
 
     stages = _STAGES
+
+    @property
+    def _feature_gates(self) -> tuple[str, ...]:
+        return _DEVICE_FEATURES
 
     def _front_proxy(self) -> tuple[str, ...]:
         command = "openssl req -x509 -newkey rsa:2048 -nodes -days 10 -keyout front.key -out front.crt -subj"

@@ -31,6 +31,7 @@ from tests.kubernetes.control_plane import ADMIN_TOKEN
 from tests.kubernetes.real_kueue import definitions_and_roles, install
 from tests.kueue_suite.checkout import Checkout
 from tests.kueue_suite.control import kueue
+from tests.kueue_suite.device_driver import DeviceDriver
 from tests.kueue_suite.kueueweb import kueueweb
 from tests.kueue_suite.plane import AggregatedPlane
 from tests.kueue_suite.report import SpecResult, results, table
@@ -50,6 +51,13 @@ _CLUSTERS_OF_MULTIKUEUE: Final = {
 """Names of clusters, as the suites know them -> kind's configurations of them."""
 _SIDE_BY_SIDE: Final = "singlecluster/"
 """Specs of other suites share names of objects, or configure Kueue anew."""
+_DRIVERS: Final[Mapping[str, DeviceDriver]] = {
+    "dra/whole-device": DeviceDriver(),
+    "dra/counter": DeviceDriver(partitions=4),
+    "dra/capacity": DeviceDriver(is_shared=True),
+    "multikueue/dra": DeviceDriver(),
+}
+"""Suites with devices of a driver."""
 _LABELS: Final = "!feature:prometheus"
 _WITH_OPERATORS: Final = "/extended"
 _SPEC: Final = re.compile(r"ginkgo\.(?:It|DescribeTable)\(")
@@ -97,6 +105,8 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
         planes = {name: stack.enter_context(_plane(checkout, suite, folder / name)) for name in clusters}
         for name, plane in planes.items():
             plane.add_nodes(checkout.nodes(clusters[name]))
+            if suite in _DRIVERS:
+                _DRIVERS[suite].install(plane.admin)
         for name, plane in planes.items():
             for release in _releases(suite):
                 stack.enter_context(ReleasedOperator(release, plane, folder / name))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from scheduling.devices.claims.cel_values import CelError
+from scheduling.devices.claims.consumed_capacity import consumed_by
 from scheduling.devices.claims.matching import selects, variables
 from scheduling.devices.claims.objects import ClaimSpec, DeviceId, DeviceObjects, DeviceRequest, PublishedDevice
+from scheduling.model.quantity import write_quantity
 
 MAX_STEPS: Final = 10_000
 """How many devices may be tried for one pod."""
@@ -18,14 +21,19 @@ _FROM_CLAIM: Final = "FromClaim"
 
 Counter = tuple[str, str, str, str]
 """(driver, pool, counter set, counter)."""
+Shares = dict[DeviceId, dict[str, int]]
+"""The parts of devices that claims hold: dimension -> nano units, the sum of all claims."""
 
 
 class Chosen(NamedTuple):
-    """A device for a request."""
+    """A device for a request. `consumed` is the part of it that the claim holds beside others, in nano units; None: the
+    claim holds the device alone.
+    """
 
     request: str
     device: DeviceId
     admin_access: bool
+    consumed: Mapping[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -41,29 +49,53 @@ class _Wanted:
 class _Search:
     taken: set[DeviceId]
     left: dict[Counter, int]
+    shares: Shares = field(default_factory=dict)
     steps: int = MAX_STEPS
     chosen: list[tuple[int, Chosen]] = field(default_factory=list)
 
-    def fits(self, device: PublishedDevice) -> bool:
-        return device.id not in self.taken and all(
-            self.left.get((*device.id[:2], *key), 0) >= value for key, value in device.consumes.items()
-        )
+    def fits(self, device: PublishedDevice, consumed: Mapping[str, int]) -> bool:
+        if device.id in self.taken:
+            return False
+        if device.id in self.shares:
+            held = self.shares[device.id]
+            return all(held.get(name, 0) + amount <= device.dimensions[name].value for name, amount in consumed.items())
+        return all(self.left.get((*device.id[:2], *key), 0) >= value for key, value in device.consumes.items())
 
-    def take(self, device: PublishedDevice, sign: int = 1) -> None:
-        (self.taken.add if sign > 0 else self.taken.discard)(device.id)
+    def take(self, device: PublishedDevice, consumed: Mapping[str, int]) -> None:
+        if not device.is_shared:
+            self.taken.add(device.id)
+        if device.id not in self.shares:
+            self._count(device, 1)
+        if device.is_shared:
+            held = self.shares.get(device.id, {})
+            self.shares[device.id] = {name: held.get(name, 0) + amount for name, amount in consumed.items()}
+
+    def give_back(self, device: PublishedDevice, held: dict[str, int] | None) -> None:
+        """Undo `take`. `held` was held of the device before, if anything was."""
+        self.taken.discard(device.id)
+        if held is None:
+            self.shares.pop(device.id, None)
+            self._count(device, -1)
+        else:
+            self.shares[device.id] = held
+
+    def _count(self, device: PublishedDevice, sign: int) -> None:
         for key, value in device.consumes.items():
             counter = (*device.id[:2], *key)
             self.left[counter] = self.left.get(counter, 0) - sign * value
 
 
 def allocate(
-    specs: Sequence[ClaimSpec], node: str, objects: DeviceObjects, taken: Collection[DeviceId]
+    specs: Sequence[ClaimSpec], node: str, objects: DeviceObjects, taken: Collection[DeviceId], shares: Shares
 ) -> list[list[Chosen]] | None:
-    """Devices for each claim of a pod, all of them free and on the node; None if there are not enough."""
+    """Devices for each claim of a pod, all of them free and on the node; None if there are not enough.
+
+    `taken` and `shares` are held by other claims.
+    """
     here = [device for pool in objects.pools if pool.complete for device in pool.devices if device.node == node]
     names = [(device, variables(device)) for device in here if not device.tainted]
     wanted = [each for number, spec in enumerate(specs) for each in _wanted(number, spec, objects, names)]
-    search = _Search(set(taken), _counters(objects, taken))
+    search = _Search(set(taken), _counters(objects, {*taken, *shares}), dict(shares))
     if not _choose(wanted, 0, search):
         return None
     found: list[list[Chosen]] = [[] for _ in specs]
@@ -94,18 +126,24 @@ def _choose(wanted: Sequence[_Wanted], place: int, search: _Search) -> bool:
         search.steps -= 1
         if search.steps < 0:
             return False
-        free = each.request.admin_access or search.fits(device)
+        consumed = consumed_by(device.dimensions, each.request.capacity)
+        if consumed is None:
+            continue
+        free = each.request.admin_access or search.fits(device, consumed)
         used = any(claim == each.claim and chosen.device == device.id for claim, chosen in search.chosen)
         if not free or used:
             continue
+        held = search.shares.get(device.id)
+        is_part = device.is_shared and not each.request.admin_access
         if not each.request.admin_access:
-            search.take(device)
-        search.chosen.append((each.claim, Chosen(each.request.name, device.id, each.request.admin_access)))
+            search.take(device, consumed)
+        chosen = Chosen(each.request.name, device.id, each.request.admin_access, consumed if is_part else None)
+        search.chosen.append((each.claim, chosen))
         if _choose(wanted, place + 1, search):
             return True
         search.chosen.pop()
         if not each.request.admin_access:
-            search.take(device, -1)
+            search.give_back(device, held)
     return False
 
 
@@ -135,7 +173,12 @@ def allocation_status(chosen: Sequence[Chosen], spec: ClaimSpec, objects: Device
     for each in chosen:
         driver, pool, name = each.device
         result: dict[str, Any] = {"request": each.request, "driver": driver, "pool": pool, "device": name}
-        results.append({**result, "adminAccess": True} if each.admin_access else result)
+        if each.admin_access:
+            result["adminAccess"] = True
+        if each.consumed is not None:
+            result["shareID"] = str(uuid.uuid4())
+            result["consumedCapacity"] = {key: write_quantity(nanos) for key, nanos in each.consumed.items()}
+        results.append(result)
     config = [
         {**found, "source": _FROM_CLASS, "requests": [request.name]}
         for request in spec.requests

@@ -1,7 +1,8 @@
 """The charges of the claims of a workload's pods by Kueue's rules, and Kueue's messages for refused claims.
 
-ResourceClaimTemplates count: devices by their class, as `deviceClassMappings` name them, or a shared counter of
-theirs. Extended resources that a class serves count as that class. ResourceClaims by name are refused.
+ResourceClaimTemplates count: devices by their class, as `deviceClassMappings` name them, or a shared counter or a part
+of the capacity of theirs. Extended resources that a class serves count as that class. ResourceClaims by name are
+refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scheduling.devices.claims.objects import (
     PublishedDevice,
 )
 from scheduling.devices.claims.places import DevicePlaces
-from scheduling.model.configuration import Configuration, CounterSource
+from scheduling.model.configuration import CapacitySource, Configuration, CounterSource
 from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import NANOS, UNLIMITED
 from scheduling.model.workload import PodSet
@@ -59,7 +60,7 @@ class ClaimCharge:
 
     `quota` are amounts by resource. `replaced` are extended resources that are charged as their class instead.
     `devices` are resources of nodes (`places`); `not_placeable` is the reason why these claims cannot be placed in this
-    cluster. `kinds` are the kinds of devices with selectors that they request.
+    cluster. `kinds` are the kinds of devices with selectors or capacity that they request.
     """
 
     quota: Mapping[str, int] = field(default_factory=dict)
@@ -97,6 +98,11 @@ class ClaimRules:
         for mapping in configuration.device_class_mappings:
             for name in mapping.device_class_names:
                 self._counters.setdefault(name, []).extend((mapping.name, each) for each in mapping.counters)
+        self._capacities = {
+            name: mapping.capacities
+            for mapping in reversed(configuration.device_class_mappings)
+            for name in mapping.device_class_names
+        }
         self._serving = _serving(objects.classes.values())
         self.places = DevicePlaces(objects, self._evaluations)
         for each in self._serving.values():
@@ -154,11 +160,13 @@ class ClaimRules:
                     if key in self.objects.templates
                 ]
             )
-            self._evaluations.check_number(payer, [kind for kind in asked if kind.selectors])
+            self._evaluations.check_number(payer, [kind for kind in asked if kind.is_of_tenants])
         quotas = [self._templates(namespace, index, each, payer) for index, each in enumerate(pod_sets)]
         extended = [self._extended(index, each) for index, each in enumerate(pod_sets)]
         for index, pod_set in enumerate(pod_sets):
             quotas[index] += self._counters_of(namespace, index, pod_set, payer)
+        for index, pod_set in enumerate(pod_sets):
+            quotas[index] += self._capacity_of(namespace, index, pod_set, payer)
         specs_of = [[self.objects.templates[key] for _, key in self._keys(namespace, each)] for each in pod_sets]
         for specs, (_, _, kinds) in zip(specs_of, extended, strict=True):
             kinds.update(_kinds(specs))
@@ -166,7 +174,7 @@ class ClaimRules:
         found: dict[str, ClaimCharge] = {}
         for pod_set, specs, quota, (added, replaced, kinds) in zip(pod_sets, specs_of, quotas, extended, strict=True):
             amounts = {name: min(amount, UNLIMITED) for name, amount in (quota + added).items()}
-            own = frozenset(kind for kind in kinds if kind.selectors)
+            own = frozenset(kind for kind in kinds if kind.is_of_tenants)
             found[pod_set.name] = ClaimCharge(
                 amounts, replaced, self._on_nodes(kinds), self._not_placeable(specs, kinds), own
             )
@@ -199,7 +207,7 @@ class ClaimRules:
                         f'{path}.resourceClaimTemplateName: Not found: "DeviceClass {device_class} is not mapped in '
                         f'DRA configuration for podset {pod_set.name}"'
                     )
-                if not self._counters.get(device_class):
+                if not self._counters.get(device_class) and not self._capacities.get(device_class):
                     quota[self._resource_of[device_class]] += count
         return quota
 
@@ -272,16 +280,36 @@ class ClaimRules:
 
     def _counters_of(self, namespace: str, index: int, pod_set: PodSet, payer: str | None) -> Counter[str]:
         quota: Counter[str] = Counter()
+        for path, request in self._requests(namespace, index, pod_set):
+            for resource, source in self._counters.get(request.device_class, ()):
+                quota[resource] += self._counter_charge(request, source, path, payer)
+        return quota
+
+    def _requests(self, namespace: str, index: int, pod_set: PodSet) -> Iterator[tuple[str, DeviceRequest]]:
+        """The requests that are charged, each with its path."""
         for place, key in self._keys(namespace, pod_set):
             for number, request in enumerate(self.objects.templates[key].requests):
-                sources = self._counters.get(request.device_class, ()) if not request.admin_access else ()
-                path = f"{_claim_path(index, place)}.devices.requests[{number}]"
-                for resource, source in sources:
-                    quota[resource] += self._counter_charge(request, source, path, payer)
-        return quota
+                if not request.admin_access:
+                    yield f"{_claim_path(index, place)}.devices.requests[{number}]", request
 
     def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str, payer: str | None) -> int:
         """The largest value of the counter among matching devices, for each requested device."""
+        values = [
+            value
+            for device in self._matched("counter", source, request, path, payer)
+            for (_, counter), value in device.consumes.items()
+            if counter == source.name
+        ]
+        if not values:
+            raise ClaimRefusal(
+                f'{path}: Internal error: matched devices have no consumesCounters entry for counter "{source.name}"'
+            )
+        return _charge(max(values), request)
+
+    def _matched(
+        self, kind: str, source: CounterSource | CapacitySource, request: DeviceRequest, path: str, payer: str | None
+    ) -> list[PublishedDevice]:
+        """The devices of a source's driver that match, in complete pools. Raises ClaimRefusal if they are too few."""
         selectors = (source.selector, *self._selectors_of_class(request.device_class, path))
         matched = [
             device
@@ -290,17 +318,10 @@ class ClaimRules:
         ]
         if len(matched) < request.count:
             raise ClaimRefusal(
-                f"{path}: Internal error: insufficient matching devices for counter driver: {len(matched)} device(s) "
+                f"{path}: Internal error: insufficient matching devices for {kind} driver: {len(matched)} device(s) "
                 f"match but {request.count} requested"
             )
-        values = [
-            value for device in matched for (_, counter), value in device.consumes.items() if counter == source.name
-        ]
-        if not values:
-            raise ClaimRefusal(
-                f'{path}: Internal error: matched devices have no consumesCounters entry for counter "{source.name}"'
-            )
-        return min(max(0, -(-max(values) // NANOS)) * request.count, UNLIMITED)
+        return matched
 
     def _counted_devices(self, driver: str) -> Iterator[PublishedDevice]:
         complete = {(pool.driver, pool.name) for pool in self.objects.pools if pool.complete and pool.driver == driver}
@@ -315,6 +336,31 @@ class ClaimRules:
             raise ClaimRefusal(
                 f"{path}: Internal error: CEL evaluation error in request selector for device {device.id.name}: {error}"
             ) from error
+
+    # -- capacity of devices with several claims
+
+    def _capacity_of(self, namespace: str, index: int, pod_set: PodSet, payer: str | None) -> Counter[str]:
+        quota: Counter[str] = Counter()
+        for path, request in self._requests(namespace, index, pod_set):
+            for source in self._capacities.get(request.device_class, ()):
+                resource = self._resource_of[request.device_class]
+                quota[resource] += self._capacity_charge(request, source, path, payer)
+        return quota
+
+    def _capacity_charge(self, request: DeviceRequest, source: CapacitySource, path: str, payer: str | None) -> int:
+        """The largest part that a claim could consume among matching devices, for each requested device."""
+        matched = self._matched("capacity", source, request, path, payer)
+        dimensions = [found for device in matched if (found := device.dimensions.get(source.name))]
+        if not dimensions:
+            raise ClaimRefusal(f'{path}: Internal error: matched devices have no capacity dimension "{source.name}"')
+        amounts = [each.consumed(request.capacity.get(source.name)) for each in dimensions]
+        largest = max((amount for amount in amounts if amount is not None), default=None)
+        if largest is None:
+            raise ClaimRefusal(
+                f'{path}: Invalid value: "null": capacity request cannot be satisfied by any matched device\'s '
+                f'RequestPolicy for dimension "{source.name}"'
+            )
+        return _charge(largest, request)
 
     # -- extended resources
 
@@ -340,6 +386,12 @@ class ClaimRules:
                     f'{asked.path}: Invalid value: "{name}": extended resource {name} resolves to DeviceClass '
                     f"{device_class.name} with counters configured; use ResourceClaimTemplates with CEL selectors for "
                     "counter-based quota"
+                )
+            elif self._capacities.get(device_class.name):
+                problems.append(
+                    f'{asked.path}: Invalid value: "{name}": extended resource {name} resolves to DeviceClass '
+                    f"{device_class.name} with capacity sources configured; use ResourceClaimTemplates with "
+                    "capacity.requests for capacity-based quota"
                 )
             elif asked.fractions:
                 problems += asked.fractions
@@ -378,6 +430,11 @@ class ClaimRules:
         if elsewhere:
             return f"{elsewhere[0]} are not bound to a single node, and such devices are not counted here"
         return ""
+
+
+def _charge(nanos: int, request: DeviceRequest) -> int:
+    """An amount of each requested device in whole units."""
+    return min(max(0, -(-nanos // NANOS)) * request.count, UNLIMITED)
 
 
 def _raise(problems: Sequence[str]) -> None:
@@ -435,8 +492,12 @@ def _kinds(specs: Sequence[ClaimSpec]) -> Counter[DeviceKind]:
     for spec in specs:
         for request in spec.requests:
             if not request.admin_access:
-                kinds[DeviceKind(request.device_class, request.selectors)] += request.count
+                kinds[_kind(request)] += request.count
     return kinds
+
+
+def _kind(request: DeviceRequest) -> DeviceKind:
+    return DeviceKind(request.device_class, request.selectors, tuple(sorted(request.capacity.items())))
 
 
 def _serving(classes: Any) -> dict[str, DeviceClass]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from scheduling.devices.claims.consumed_capacity import read_amounts, read_dimensions
 from scheduling.devices.claims.objects import (
     ClaimSpec,
     DeviceClass,
@@ -88,6 +89,7 @@ def _request(request: Mapping[str, Any]) -> DeviceRequest:
         int(exactly.get("count") or (1 if mode == "ExactCount" else 0)),
         mode,
         bool(exactly.get("adminAccess")),
+        capacity=read_amounts((exactly.get("capacity") or {}).get("requests")),
     )
 
 
@@ -138,6 +140,8 @@ def _device(driver: str, pool: str, spec: Mapping[str, Any], device: Mapping[str
             for counter, amount in (taken.get("counters") or {}).items()
         },
         any(taint.get("effect") in _KEEPS_AWAY for taint in device.get("taints") or ()),
+        bool(device.get("allowMultipleAllocations")),
+        read_dimensions(device.get("capacity") or {}),
     )
 
 
@@ -150,11 +154,25 @@ def _nanos(amount: Any) -> int:
 
 
 def read_taken(claim: Mapping[str, Any]) -> frozenset[DeviceId]:
-    """The devices that a ResourceClaim holds. With admin access it holds none."""
+    """The devices that a ResourceClaim holds alone. With admin access it holds none."""
+    return frozenset(_device_of(result) for result in _results(claim) if not result.get("shareID"))
+
+
+def read_shares(claims: Iterable[Mapping[str, Any]]) -> dict[DeviceId, dict[str, int]]:
+    """The parts of devices that ResourceClaims hold beside others: dimension -> nano units, the sum of all claims."""
+    found: dict[DeviceId, dict[str, int]] = {}
+    for result in (result for claim in claims for result in _results(claim) if result.get("shareID")):
+        share = found.setdefault(_device_of(result), {})
+        for name, amount in read_amounts(result.get("consumedCapacity")).items():
+            share[name] = share.get(name, 0) + amount
+    return found
+
+
+def _device_of(result: Mapping[str, Any]) -> DeviceId:
+    return DeviceId(result.get("driver") or "", result.get("pool") or "", result.get("device") or "")
+
+
+def _results(claim: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
-    return frozenset(
-        DeviceId(each.get("driver") or "", each.get("pool") or "", each.get("device") or "")
-        for each in results
-        if not each.get("adminAccess")
-    )
+    return (each for each in results if not each.get("adminAccess"))

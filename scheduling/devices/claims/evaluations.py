@@ -16,6 +16,7 @@ from scheduling.devices.claims.cel import Meter, compile_selector
 from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.matching import variables
 from scheduling.devices.claims.objects import DeviceId, DevicePool, PublishedDevice
+from scheduling.model.quantity import NANOS, amount_in_words
 
 MAX_NAMESPACE_STEPS: Final = 2_000_000
 """The steps that a namespace can accumulate. A step takes about a hundred nanoseconds."""
@@ -27,22 +28,33 @@ MAX_MEAN_STEPS: Final = 1_000
 MIN_SELECTOR_STEPS: Final = 1_000_000
 """The steps of a selector in a cluster with few devices."""
 MAX_KINDS: Final = 16
-"""The number of device kinds with selectors that the workloads of one namespace may request at a time."""
+"""The number of device kinds with selectors or capacity that the workloads of one namespace may request at a time."""
 MAX_KEPT_RESULTS: Final = 1_000_000
 _CHARACTERS_PER_STEP: Final = 4
 
 
 class DeviceKind(NamedTuple):
-    """The devices that a request selects."""
+    """The devices that a request selects, and the capacity that it requests of each: (dimension, nano units)."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
+    capacity: tuple[tuple[str, int], ...] = ()
 
     @property
     def resource(self) -> str:
         """Its name among the resources of nodes, as messages show it."""
         name = f"devices of class {self.device_class}"
+        if self.capacity:
+            parts = (
+                f"{amount_in_words(dimension, -(-nanos // NANOS))} of {dimension}" for dimension, nanos in self.capacity
+            )
+            name = f"{' and '.join(parts)} of {name}"
         return f"{name} where {' and '.join(self.selectors)}" if self.selectors else name
+
+    @property
+    def is_of_tenants(self) -> bool:
+        """Whether a request defines it, rather than a DeviceClass alone, so that each workload may need another one."""
+        return bool(self.selectors or self.capacity)
 
 
 class EvaluationLimit(Exception):
@@ -148,7 +160,7 @@ class Evaluations:
             del self._in_use[namespace]
 
     def used_kinds(self) -> set[DeviceKind]:
-        """The kinds with selectors that known workloads request."""
+        """The kinds with selectors or requested capacity that known workloads request."""
         return {kind for counts in self._in_use.values() for kind in counts}
 
     def check_number(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
@@ -156,7 +168,8 @@ class Evaluations:
         used = self._in_use.get(namespace, Counter())
         if any(kind not in used for kind in kinds) and len({*used, *kinds}) > MAX_KINDS:
             raise TooManyKinds(
-                f"the workloads of a namespace may request {MAX_KINDS} kinds of devices with selectors at a time"
+                f"the workloads of a namespace may request {MAX_KINDS} kinds of devices with selectors or capacity at "
+                "a time"
             )
 
     # -- evaluations ---------------------------------------------------------------------------------------------------
@@ -240,4 +253,8 @@ class Evaluations:
 
 def _is_as(before: PublishedDevice, device: PublishedDevice) -> bool:
     """Whether selectors see no difference."""
-    return before.attributes == device.attributes and before.capacity == device.capacity
+    return (before.attributes, before.capacity, before.is_shared) == (
+        device.attributes,
+        device.capacity,
+        device.is_shared,
+    )

@@ -18,6 +18,7 @@ def variables(device: PublishedDevice) -> dict[str, Any]:
     return {
         "device": {
             "driver": driver,
+            "allowMultipleAllocations": device.is_shared,
             "attributes": _by_domain(driver, device.attributes, _attribute),
             "capacity": _by_domain(driver, device.capacity, lambda found: quantity(str(found.get("value")))),
         }

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scheduling.devices.claims.consumed_capacity import Dimensions
+
 
 class DeviceId(NamedTuple):
     """A device as allocations name it."""
@@ -33,7 +35,8 @@ class PublishedDevice:
 
     `attributes` and `capacity` are as published. `node` is empty for a device that is not bound to one node.
     `consumes` are the shared counters that it takes: (counter set, counter) -> nano units. `tainted`: it has a taint
-    that keeps new pods away.
+    that keeps new pods away. `is_shared`: it can be allocated to several claims, each of which consumes a part of
+    `dimensions`, its capacity.
     """
 
     id: DeviceId
@@ -42,6 +45,8 @@ class PublishedDevice:
     capacity: Mapping[str, Any] = field(default_factory=dict)
     consumes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     tainted: bool = False
+    is_shared: bool = False
+    dimensions: Dimensions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,10 @@ class DevicePool:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request of a claim; `mode` is its allocation mode, empty if it names alternatives (`firstAvailable`)."""
+    """A request of a claim; `mode` is its allocation mode, empty if it names alternatives (`firstAvailable`).
+
+    `capacity` is requested of each device: dimension -> nano units.
+    """
 
     name: str
     device_class: str = ""
@@ -70,6 +78,7 @@ class DeviceRequest:
     mode: str = "ExactCount"
     admin_access: bool = False
     alternatives: bool = False
+    capacity: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +95,11 @@ class DeviceObjects:
     """The objects of resource.k8s.io in a cluster that matter for decisions.
 
     `templates` are the claim templates by `namespace/name`. `taken` are devices held by claims whose pods kueueweb did
-    not place.
+    not place. `shares` are the parts of devices that such claims hold: dimension -> nano units, the sum of all claims.
     """
 
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     pools: tuple[DevicePool, ...] = ()
     templates: Mapping[str, ClaimSpec] = field(default_factory=dict)
     taken: frozenset[DeviceId] = frozenset()
+    shares: Mapping[DeviceId, Mapping[str, int]] = field(default_factory=dict)

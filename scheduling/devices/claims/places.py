@@ -1,9 +1,11 @@
 """Counts per node how many devices of a kind can be taken at once, and how many devices of other kinds that costs.
 
-A kind is a device class with the selectors of a request. Each kind that a known workload requests is a resource of the
-nodes, so that placement, preemption and fragmentation treat its devices as any other resource. Kinds may overlap:
-taking a device of one kind then also charges the other kind, with the largest number of its devices that this could
-block. For nested and for separate kinds this is exact; for partly overlapping kinds it is conservative.
+A kind is a device class with the selectors and the capacity of a request. Each kind that a known workload requests is
+a resource of the nodes, so that placement, preemption and fragmentation treat its devices as any other resource. Kinds
+may overlap: taking a device of one kind then also charges the other kind, with the largest number of its devices that
+this could block. For nested and for separate kinds this is exact; for partly overlapping kinds it is conservative. A
+device that can be allocated to several claims counts as often as a claim of the kind fits into its capacity; if it also
+consumes counters of other devices, it counts once.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from dataclasses import replace
 from typing import Final
 
 from scheduling.devices.claims.cel_values import CelError
+from scheduling.devices.claims.consumed_capacity import consumed_by
 from scheduling.devices.claims.evaluations import DeviceKind, Evaluations
 from scheduling.devices.claims.objects import DeviceClass, DeviceId, DeviceObjects, PublishedDevice
 from scheduling.model.node import Node
 
 _PLACES_PER_STEP: Final = 4
+_MAX_SHARES: Final = 1_000
+"""How many claims a device counts for if they consume nothing of it."""
 
 Place = tuple[str, str, str]
 """A counter set, or a device itself, that two devices cannot use at the same time: (driver, pool, name)."""
@@ -40,6 +45,13 @@ class DevicePlaces:
         for pool in objects.pools:
             for (counter_set, counter), value in pool.counters.items():
                 self._counters[self._set_place(pool.driver, pool.name, counter_set)][counter_set, counter] = value
+        self._shared: dict[Place, PublishedDevice] = {
+            device.id: device
+            for pool in objects.pools
+            for device in pool.devices
+            if device.is_shared and not device.consumes
+        }
+        self._held = objects.taken | objects.shares.keys()
         self._of_kind: dict[DeviceKind, dict[str, dict[Place, list[PublishedDevice]]]] = {}
         self._sizes: dict[DeviceKind, dict[Place, int]] = {}
         """How many devices of a kind each place has on a node, at most."""
@@ -58,14 +70,26 @@ class DevicePlaces:
         sizes: dict[Place, int] = {}
         for by_place in found.values():
             for place, devices in by_place.items():
-                sizes[place] = max(sizes.get(place, 0), self._most(place, devices))
+                sizes[place] = max(sizes.get(place, 0), self._most(kind, place, devices))
         self._evaluations.spend(namespace, len(sizes) * len(self._sizes) // _PLACES_PER_STEP)
         self._of_kind[kind], self._sizes[kind], self._displaced[kind] = found, sizes, {kind: 1}
         for other, others in self._sizes.items():
             shared = sizes.keys() & others.keys() if other != kind else ()
             if shared:
-                self._displaced[kind][other] = max(1, *(others[place] for place in shared))
-                self._displaced[other][kind] = max(1, *(sizes[place] for place in shared))
+                self._displaced[kind][other] = max(1, *(self._blocked(kind, other, place) for place in shared))
+                self._displaced[other][kind] = max(1, *(self._blocked(other, kind, place) for place in shared))
+
+    def _blocked(self, kind: DeviceKind, other: DeviceKind, place: Place) -> int:
+        """How many devices of another kind one device of a kind could block in a place, at most."""
+        most = self._sizes[other][place]
+        if place not in self._shared:
+            return most
+        taken, needed = self._consumed(kind, self._shared[place]), self._consumed(other, self._shared[place])
+        return min(most, max((-(-taken[name] // amount) for name, amount in needed.items() if amount), default=0))
+
+    @staticmethod
+    def _consumed(kind: DeviceKind, device: PublishedDevice) -> dict[str, int]:
+        return consumed_by(device.dimensions, dict(kind.capacity)) or {}
 
     def displaced_by(self, kinds: Collection[DeviceKind]) -> set[str]:
         """The resources of these kinds, and of kinds that share devices with them."""
@@ -90,6 +114,8 @@ class DevicePlaces:
     ) -> bool:
         selects = self._evaluations.selects
         try:
+            if consumed_by(device.dimensions, dict(kind.capacity)) is None:
+                return False
             return selects(device_class.selectors, device, None) and selects(kind.selectors, device, namespace)
         except CelError:
             return False
@@ -114,19 +140,21 @@ class DevicePlaces:
     def allocatable(self, node: str) -> dict[str, int]:
         """Return how many devices of each kind the node has, by resource."""
         return {
-            kind.resource: sum(self._most(place, devices) for place, devices in by_node.get(node, {}).items())
+            kind.resource: sum(self._most(kind, place, devices) for place, devices in by_node.get(node, {}).items())
             for kind, by_node in sorted(self._of_kind.items())
         }
 
     def taken(self, node: str) -> dict[str, int]:
         """Return how many of these devices are unavailable, because other claims hold them or their shared counters."""
-        held = self._objects.taken
-        if not held:
+        if not self._held:
             return {}
         found: dict[str, int] = {}
         for kind, by_node in self._of_kind.items():
             places = by_node.get(node, {}).items()
-            lost = sum(self._most(place, devices) - self._most(place, devices, held) for place, devices in places)
+            lost = sum(
+                self._most(kind, place, devices) - self._most(kind, place, devices, self._held)
+                for place, devices in places
+            )
             if lost:
                 found[kind.resource] = lost
         return found
@@ -136,10 +164,14 @@ class DevicePlaces:
         others = sorted(self._displaced.get(kind, {}).items())
         return {kind.resource: count} | {other.resource: count * number for other, number in others}
 
-    def _most(self, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()) -> int:
+    def _most(
+        self, kind: DeviceKind, place: Place, devices: list[PublishedDevice], taken: Collection[DeviceId] = ()
+    ) -> int:
         """Return how many of the devices of a place can be taken at once if the largest are taken first, because the
-        driver may choose those.
+        driver may choose those; of a shared device, how many claims can take a part.
         """
+        if place in self._shared:
+            return self._most_shares(kind, self._shared[place], taken)
         if place not in self._counters:
             return sum(device.id not in taken for device in devices)
         left = dict(self._counters[place])
@@ -151,6 +183,16 @@ class DevicePlaces:
                 _take(left, device)
                 number += 1
         return number
+
+    def _most_shares(self, kind: DeviceKind, device: PublishedDevice, taken: Collection[DeviceId]) -> int:
+        if device.id in self._objects.taken and device.id in taken:
+            return 0
+        held = self._objects.shares.get(device.id, {}) if device.id in taken else {}
+        consumed = self._consumed(kind, device)
+        fits = (
+            (device.dimensions[name].value - held.get(name, 0)) // amount for name, amount in consumed.items() if amount
+        )
+        return max(0, min(fits, default=_MAX_SHARES))
 
     def _in_place(self, place: Place, taken: Collection[DeviceId]) -> list[PublishedDevice]:
         if not taken:

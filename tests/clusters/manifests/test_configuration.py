@@ -9,6 +9,7 @@ import pytest
 from accounts.kinds.feature_gates import DEPENDENCIES, GATES, Standing
 from accounts.models import Cluster
 from foundation.exceptions import ManifestErrors
+from scheduler.store.configuration import cluster_configuration
 from scheduling.manifest import LocatedError
 from tests.manifest_texts import Apply
 
@@ -81,6 +82,10 @@ def test_what_kueue_ships_is_taken_without_a_word(apply: Apply, cluster: Cluster
         (f"metrics: {{customLabels: [{', '.join(f'{{name: a{n}}}' for n in range(7))}]}}", "metrics.customLabels"),
         ("featureGates: {NoSuchGate: true}", "featureGates.NoSuchGate"),
         (
+            "featureGates: {KueueDRAIntegration: false, KueueDRAIntegrationConsumableCapacity: true}",
+            "featureGates.KueueDRAIntegrationConsumableCapacity",
+        ),
+        (
             "featureGates: {KueueDRAIntegration: false, KueueDRAIntegrationPartitionableDevices: true}",
             "featureGates.KueueDRAIntegrationPartitionableDevices",
         ),
@@ -137,3 +142,40 @@ def test_a_mistake_in_the_config_map_has_its_place_in_it(apply: Apply) -> None:
     with pytest.raises(ManifestErrors) as refusal:
         apply(config_map("kind: [open"))
     assert refusal.value.errors[0].path == "data[controller_manager_config.yaml]"
+
+
+def _mapping(*sources: str, gate: bool = True) -> str:
+    mapping = f"{{name: gpu.memory, deviceClassNames: [gpu.example.com], sources: [{', '.join(sources)}]}}"
+    on = "true" if gate else "false"
+    gates = f"featureGates: {{KueueDRAIntegrationConsumableCapacity: {on}}}"
+    return f"{gates}\nresources: {{deviceClassMappings: [{mapping}]}}"
+
+
+def _source(kind: str = "capacity", name: str = "memory") -> str:
+    return f"{{{kind}: {{name: {name}, driver: gpu.example.com, deviceSelector: {{cel: {{expression: 'true'}}}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (_mapping(_source(), gate=False), "sources[0].capacity"),
+        (_mapping(_source(name="1st")), "sources[0].capacity.name"),
+        (_mapping(_source(name="a" * 33)), "sources[0].capacity.name"),
+        (_mapping(_source(name="-/memory")), "sources[0].capacity.name"),
+        (_mapping(_source(), _source("counter")), "sources"),
+        (_mapping("{}"), "sources[0].counter"),
+        (_mapping("{capacity: {name: memory, driver: gpu.example.com}}"), "sources[0].capacity.deviceSelector"),
+    ],
+)
+def test_a_source_of_capacity_that_cannot_count_is_refused(apply: Apply, text: str, field: str) -> None:
+    assert refused(apply, text).path == f"resources.deviceClassMappings[0].{field}"
+
+
+def test_sources_of_capacity_are_read(apply: Apply, cluster: Cluster) -> None:
+    apply(HEAD + _mapping(_source(), _source(name="example.com/compute")))
+    cluster.refresh_from_db()
+    (mapping,) = cluster_configuration(cluster).device_class_mappings
+    assert [(each.driver, each.name, each.selector) for each in mapping.capacities] == [
+        ("gpu.example.com", "memory", "true"),
+        ("gpu.example.com", "example.com/compute", "true"),
+    ]

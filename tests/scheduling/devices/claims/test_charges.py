@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from scheduling.devices.claims.charges import ClaimCharge, ClaimRefusal, ClaimRules
-from scheduling.devices.claims.claim_reading import as_v1, read_claim_spec, read_class, read_pools, read_taken
+from scheduling.devices.claims.claim_reading import (
+    as_v1,
+    read_claim_spec,
+    read_class,
+    read_pools,
+    read_shares,
+    read_taken,
+)
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.model.configuration import Configuration, CounterSource, DeviceClassMapping
 from scheduling.model.node import Node
@@ -43,6 +50,7 @@ def objects(*found: Json) -> DeviceObjects:
             for each in by_kind.get("ResourceClaimTemplate", ())
         },
         frozenset(held for each in by_kind.get("ResourceClaim", ()) for held in read_taken(each)),
+        read_shares(by_kind.get("ResourceClaim", ())),
     )
 
 
