@@ -66,7 +66,7 @@ class JobServer:
         keys = ("--service-account-private-key-file", "service-account.key")
         self._start(
             "kube-controller-manager", "--kubeconfig", "kubeconfig", "--leader-elect=false",
-            "--secure-port", str(free_port()), "--use-service-account-credentials", *keys, *self._gates(), *arguments,
+            "--secure-port", str(free_port()), "--use-service-account-credentials", *keys, *arguments,
         )  # fmt: skip
 
     def kill_api_server(self) -> None:
@@ -111,15 +111,6 @@ class JobServer:
             "--initial-cluster", f"default={peers}",
         )  # fmt: skip
 
-    @property
-    def _feature_gates(self) -> tuple[str, ...]:
-        """Kubernetes' features that are on beside its defaults."""
-        return ()
-
-    def _gates(self) -> tuple[str, ...]:
-        gates = ",".join(f"{gate}=true" for gate in self._feature_gates)
-        return ("--feature-gates", gates) if gates else ()
-
     def _front_proxy(self) -> tuple[str, ...]:
         """By which the API server passes requests on to others behind it: here there are none."""
         return ()
@@ -133,7 +124,7 @@ class JobServer:
             "--token-auth-file", "tokens.csv", "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", "service-account.pub",
             "--service-account-signing-key-file", "service-account.key",
-            "--disable-admission-plugins", "ServiceAccount", *self._front_proxy(), *self._gates(),
+            "--disable-admission-plugins", "ServiceAccount", *self._front_proxy(),
         )  # fmt: skip
         wait_for("the API server's answer", self._answers, 240)
 
@@ -177,17 +168,18 @@ class ControlPlane(JobServer):
 
     stages = STAGES
     """What kwok does in the place of kubelets."""
+    managed_nodes: tuple[str, ...] = ("--manage-all-nodes",)
+    """The nodes for which it does."""
 
     def _start_controllers(self) -> None:
         self._start_controller_manager()
         # A port of its own: two planes on one machine would both take the default one, and the second scheduler end.
         self._start(
-            "kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", str(free_port()),
-            *self._gates(),
-        )  # fmt: skip
+            "kube-scheduler", "--kubeconfig", "kubeconfig", "--leader-elect=false", "--secure-port", str(free_port())
+        )
         # Leases, or nodes of which nobody hears anything become unready after a minute.
         self._start(
-            "kwok", "--kubeconfig", "kubeconfig", "--manage-all-nodes", "--config", str(self.stages),
+            "kwok", "--kubeconfig", "kubeconfig", *self.managed_nodes, "--config", str(self.stages),
             "--node-lease-duration-seconds", "40",
         )  # fmt: skip
 

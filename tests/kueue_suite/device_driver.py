@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clusters.client import DEVICE_CLASSES, NAMESPACES, NODES, RESOURCE_SLICES, ClusterClient, JsonObject, Kind
+from tests.kueue_suite.plane import CONTROL_PLANE
 
 _CLASSES: Final = DEVICE_CLASSES[0]
 _SLICES: Final = RESOURCE_SLICES[0]
@@ -31,10 +32,10 @@ class DeviceDriver:
     is_shared: bool = False
 
     def install(self, client: ClusterClient) -> None:
-        """The driver's DeviceClass, its ResourceSlices of each node that takes pods, and its DaemonSet."""
+        """The driver's DeviceClass, its ResourceSlices of each worker, and its DaemonSet."""
         client.create(_CLASSES, _named(_CLASSES, _NAME, {"selectors": [{"cel": {"expression": _SELECTOR}}]}))
         for node in client.list(NODES).items:
-            if not node["spec"].get("taints"):
+            if CONTROL_PLANE not in node["metadata"]["labels"]:
                 for each in self._slices(node["metadata"]["name"]):
                     client.create(_SLICES, each)
         client.create(NAMESPACES, _named(NAMESPACES, _NAMESPACE))

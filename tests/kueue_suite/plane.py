@@ -19,19 +19,17 @@ _CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
 _STAGES: Final = Path(__file__).with_name("stages.yaml")
 _FRONT_PROXY: Final = "front-proxy-client"
 _ROOM: Final = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"}
-_CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
-_DEVICE_FEATURES: Final = ("DRAConsumableCapacity", "DRAExtendedResource", "DRAPartitionableDevices")
-_CONTROL_PLANE_TAINT: Final = {"key": _CONTROL_PLANE, "effect": "NoSchedule"}
+CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
+_STOPPED: Final = "kubelet-is-stopped"
+"""The label of a node that has no kubelet."""
+_CONTROL_PLANE_TAINT: Final = {"key": CONTROL_PLANE, "effect": "NoSchedule"}
 
 
 class AggregatedPlane(ControlPlane):
     """The API server passes requests for visibility.kueue.x-k8s.io on to the server that is registered for them."""
 
     stages = _STAGES
-
-    @property
-    def _feature_gates(self) -> tuple[str, ...]:
-        return _DEVICE_FEATURES
+    managed_nodes = ("--manage-nodes-with-label-selector", f"!{_STOPPED}")
 
     def _front_proxy(self) -> tuple[str, ...]:
         command = "openssl req -x509 -newkey rsa:2048 -nodes -days 10 -keyout front.key -out front.crt -subj"
@@ -55,6 +53,11 @@ class AggregatedPlane(ControlPlane):
         data = {CONFIGURATION_KEY: configuration}
         self.admin.create(_CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
+    def set_kubelet(self, node: str, *, runs: bool) -> None:
+        """Stop or start the kubelet of a node: without one it renews no lease, and its pods stay as they are."""
+        if self.admin.get(NODES, "", node) is not None:
+            self.admin.patch(NODES, "", node, {"metadata": {"labels": {_STOPPED: None if runs else ""}}})
+
     def add_nodes(self, cluster: Path) -> None:
         """The nodes that kind makes of a cluster's configuration."""
         for node in _nodes(yaml.safe_load(cluster.read_text())["nodes"]):
@@ -65,7 +68,7 @@ class AggregatedPlane(ControlPlane):
 def _nodes(items: list[dict[str, Any]]) -> Iterator[JsonObject]:
     workers = 0
     for item in items:
-        name, labels, taints = "kind-control-plane", {_CONTROL_PLANE: ""}, [_CONTROL_PLANE_TAINT]
+        name, labels, taints = "kind-control-plane", {CONTROL_PLANE: ""}, [_CONTROL_PLANE_TAINT]
         if item["role"] != "control-plane":
             workers += 1
             name, labels, taints = f"kind-worker{workers if workers > 1 else ''}", item.get("labels") or {}, []

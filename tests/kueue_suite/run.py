@@ -33,6 +33,7 @@ from tests.kueue_suite.checkout import Checkout
 from tests.kueue_suite.control import kueue
 from tests.kueue_suite.device_driver import DeviceDriver
 from tests.kueue_suite.kueueweb import kueueweb
+from tests.kueue_suite.machines import Machines, install_docker
 from tests.kueue_suite.plane import AggregatedPlane
 from tests.kueue_suite.report import SpecResult, results, table
 from tests.kueue_suite.stand_in import Decider, served
@@ -119,8 +120,9 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
                 deciders[name] = stack.enter_context(kueue(plane, checkout.source, program, place))
             else:
                 deciders[name] = stack.enter_context(kueueweb(plane, place, is_alone=len(planes) == 1))
-        url = stack.enter_context(served(deciders))
-        yield {**os.environ, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+        url = stack.enter_context(served(deciders, Machines(planes)))
+        path = f"{install_docker(folder)}:{os.environ['PATH']}"
+        yield {**os.environ, "PATH": path, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
 
 
 def _releases(suite: str) -> Sequence[Release]:

@@ -9,6 +9,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
+from tests.kueue_suite import machines
+from tests.kueue_suite.machines import Machines
+
 
 class Decider(Protocol):
     """kueueweb or Kueue."""
@@ -21,8 +24,10 @@ class Decider(Protocol):
 
 
 @contextlib.contextmanager
-def served(deciders: Mapping[str, Decider]) -> Iterator[str]:
-    """The address at which GET gives the metrics of the first, and POST /NAME configures that of the cluster NAME."""
+def served(deciders: Mapping[str, Decider], hosts: Machines) -> Iterator[str]:
+    """The address at which GET gives the metrics of the first, POST /NAME configures that of the cluster NAME, and a
+    command of Docker is run.
+    """
     first = next(iter(deciders.values()))
 
     class Handler(BaseHTTPRequestHandler):
@@ -30,7 +35,12 @@ def served(deciders: Mapping[str, Decider]) -> Iterator[str]:
             self._answer(first.metrics())
 
         def do_POST(self) -> None:
-            deciders[self.path.removeprefix("/")].configure()
+            name = self.path.removeprefix("/")
+            if name == machines.PATH:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hosts.run(body.decode().split("\0"))
+            else:
+                deciders[name].configure()
             self._answer(b"")
 
         def _answer(self, body: bytes) -> None:
