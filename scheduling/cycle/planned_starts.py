@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 from scheduling.cycle.assignment import Assignment, Mode, Refusal, RefusalKind
 from scheduling.cycle.flavor_assigner import FlavorAssigner
@@ -28,6 +28,7 @@ from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.quota.cells import Cell, add_usage, remove_usage
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.state import State
+from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import WorkloadInfo
 
 MAX_CANDIDATES: Final = 16
@@ -94,6 +95,30 @@ class _Plan:
         return PlannedStart(
             self.info.key, self.cq.name, self.starts_at, tuple(PlannedAmount(*each) for each in sorted(amounts))
         )
+
+
+class _Ended:
+    """Removes the first workloads of a list of ends from the usage, and restores them at its exit."""
+
+    def __init__(self, simulation: Simulation, ends: Ends) -> None:
+        self._simulation = simulation
+        self._ends = ends
+        self._count = 0
+
+    def let(self, count: int) -> None:
+        """Have this number of workloads removed."""
+        while self._count < count:
+            self._simulation.remove(self._ends[self._count][1], note=False)
+            self._count += 1
+        while self._count > count:
+            self._count -= 1
+            self._simulation.restore(self._ends[self._count][1], note=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.let(0)
 
 
 class Planner:
@@ -164,14 +189,15 @@ class Planner:
     def _first_plan(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> _Plan | None:
         """The plan of the first waiting workload that can have one. Others block nothing."""
         candidates = list(islice((info for info in waiting if self._waits_for_room(info, cq)), MAX_CANDIDATES))
+        candidates = [info for info in candidates if self._fit(info, cq) is None]  # the others wait for no end
         if not candidates:
             return None
         ends = self._ends(cq, candidates)
-        with self._without(info for _, info in ends):
-            fitting = [info for info in candidates if self._fit(info, cq) is not None]
-        for info in fitting:
-            if self._fit(info, cq) is None:  # else it waits for no end
-                return self._plan(info, cq, ends)
+        with _Ended(self._state.simulation, ends) as ended:
+            ended.let(len(ends))
+            for info in candidates:
+                if self._fit(info, cq) is not None:
+                    return self._plan(info, cq, ends, ended)
         return None
 
     def _waits_for_room(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
@@ -180,23 +206,24 @@ class Planner:
         known = verdict is None or verdict[0] in _FOR_ROOM
         return known and info.workload.replaces is None and self._state.namespace_matches(info, cq)
 
-    def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends) -> _Plan:
+    def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended) -> _Plan:
         """The plan of a workload that fits after all ends: a binary search for the first end after which it fits. An
         end takes no place away, so that it fits after all later ones, too."""
-        times = sorted({end for end, _ in ends})
-        low, high = 0, len(times) - 1
+        low, high = 0, len(ends)
+        usage: dict[Cell, int] = {}
         while low < high:
             middle = (low + high) // 2
-            if self._usage_after(info, cq, ends, times[middle]) is None:
+            ended.let(middle)
+            found = self._fit(info, cq)
+            if found is None:
                 low = middle + 1
             else:
-                high = middle
-        ended = [other for end, other in ends if end <= times[low]]
-        return _Plan(info, cq, times[low], ended, self._usage_after(info, cq, ends, times[low]) or {})
-
-    def _usage_after(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, at: float) -> dict[Cell, int] | None:
-        with self._without(other for end, other in ends if end <= at):
-            return self._fit(info, cq)
+                high, usage = middle, found
+        if not usage:
+            ended.let(low)
+            usage = self._fit(info, cq) or {}
+        starts_at = ends[low - 1][0]
+        return _Plan(info, cq, starts_at, [other for end, other in ends if end <= starts_at], usage)
 
     # -- trials on the live usage --------------------------------------------------------------------------------------
 
@@ -230,13 +257,14 @@ class Planner:
         return assignment.mode is Mode.FIT
 
     def _ends(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> Ends:
-        """The workloads whose end may help: those of the cohort tree. If nodes matter, those of all trees, which share
-        nodes."""
+        """The workloads whose end may help, without those that are removed already: those of the cohort tree, and if
+        nodes matter those of all trees, which share nodes."""
         state = self._state
         on_nodes = any(slot.topology for group in cq.groups for slot in group.flavors)
         on_nodes = on_nodes or any(self._devices.concerns(info) for info in waiting)
         queues = state.cluster_queues.values() if on_nodes else state.tree_of(cq)
-        holders = [info for each in queues for info in each.workloads.values()]
+        removed = state.simulation.removed
+        holders = [info for each in queues for info in each.workloads.values() if info.key not in removed]
         found = [(end, info.key, info) for info in holders if (end := self._end(info)) is not None]
         return [(end, info) for end, _, info in sorted(found, key=lambda each: each[:2])]
 

@@ -103,6 +103,13 @@ def test_a_workload_that_leaves_enough_room_needs_no_limit() -> None:
     assert plan_of(made.world, "big") == 60 * MINUTE
 
 
+def test_all_that_end_at_the_planned_start_have_ended_by_then() -> None:
+    made = Builder().queue("q", {"default": 6}, **EASY)
+    made.running("busy", "q", 2, **limited(60)).running("other", "q", 3, **limited(60))
+    made.pending("big", "q", 3, at=1.0).pending("endless", "q", 1, at=2.0)
+    assert started(made.world) == ["endless"]
+
+
 def test_a_limit_that_ends_at_the_planned_start_is_soon_enough() -> None:
     made = four_nodes(**EASY).pending("even", "q", 1, at=2.0, **limited(60))
     assert started(made.world) == ["even"]
