@@ -152,7 +152,10 @@ class Planner:
         if cq.spec.backfill is None:
             return None
         victims = [target.info for target in targets]
+        parent = info.workload.parent
         for plan in self._plans_before(info, cq, assignment):
+            if parent and plan.info.workload.parent == parent:
+                continue  # variants of one workload: only one of them runs at a time
             if self._delays(plan, info, cq, assignment, victims):
                 return plan.told()
         return None

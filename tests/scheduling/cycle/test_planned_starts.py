@@ -214,6 +214,13 @@ def test_with_admission_checks_a_limit_says_nothing_about_the_end() -> None:
     assert reason_of(made.world, "short") == "WaitingForPlannedStart"
 
 
+def test_a_variant_is_not_held_back_for_another_one_of_its_workload() -> None:
+    made = Builder().queue("q", {"default": 4}, **EASY).running("busy", "q", 3, **limited(60))
+    made.pending("large", "q", 4, at=1.0, parent=f"{NAMESPACE}/job")
+    made.pending("small", "q", 1, at=2.0, parent=f"{NAMESPACE}/job")
+    assert started(made.world) == ["small"]
+
+
 def test_a_preemptor_that_would_delay_the_plan_preempts_nothing() -> None:
     policy = preemption("LowerPriority")
     made = Builder().queue("q", {"default": 4}, preemption=policy, **EASY)

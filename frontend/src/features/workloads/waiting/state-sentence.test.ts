@@ -114,6 +114,13 @@ describe("the sentence", () => {
     );
   });
 
+  it("says when the start is planned that it would delay", () => {
+    const plan = { workload: "", cluster_queue: "q", starts_at: "2026-11-29T14:05:00Z", quota: [] };
+    expect(waitingSentence(explanation({ rule: "PlannedStart", would_delay: plan }))).toMatch(
+      /^It would fit, but it would delay a start that is planned at Nov 29, 2026, .*:05:00/,
+    );
+  });
+
   it("counts whom it preempts", () => {
     const victims = [{ workload: "a/b", cluster_queue: "q", priority: 0, reason: "InClusterQueue" }];
     expect(waitingSentence(explanation({ state: "Preempts", victims }))).toBe(

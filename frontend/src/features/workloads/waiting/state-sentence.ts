@@ -2,7 +2,7 @@
 import { plural, t } from "@lingui/core/macro";
 import type { Explanation, FlavorVerdict, PodSet, WorkloadDetail } from "@/api/types";
 import { formatAmountShort } from "@/lib/quantity";
-import { formatDuration, secondsBetween } from "@/lib/time";
+import { formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
 import { explainPendingReason } from "@/lib/words/pending-reason";
 import { summarizeRequests } from "@/lib/words/requests";
 
@@ -101,7 +101,9 @@ function waitsForPlace(verdict: FlavorVerdict & { nodes: Nodes }, podSets: reado
 }
 
 function waits(explanation: Explanation, podSets: readonly AskingPodSet[]): string {
-  const { rule, flavors, message } = explanation;
+  const { rule, flavors, message, would_delay: plan } = explanation;
+  if (rule === "PlannedStart" && plan !== null)
+    return t`It would fit, but it would delay a start that is planned at ${formatTimestamp(plan.starts_at)}.`;
   if (rule === "Quota") {
     const nearest = nearestFlavor(flavors);
     if (nearest !== undefined)
