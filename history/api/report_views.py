@@ -17,8 +17,9 @@ from accounts.api.scope import ClusterView
 from accounts.models import Cluster
 from foundation.exceptions import NotFound
 from history.models import UsageRecord
-from history.services.reports import idle, preemptions, usage, waits
+from history.services.reports import fairness, idle, loops, preemptions, usage, waits
 from history.services.reports.table import Part, Report, Request, write_csv
+from queues.services.visibility import visibilities_of
 
 _MAX_DAYS: Final = 400
 COLUMN_KINDS: Final = ("text", "count", "seconds", "hours", "money", "percent", "time")
@@ -36,6 +37,8 @@ REPORTS: Final[Mapping[str, _Kind]] = {
     "usage": _Kind(usage.usage, tuple(usage.BY), usage.DEFAULT_BY),
     "idle": _Kind(idle.idle),
     "preemptions": _Kind(preemptions.preemptions, tuple(preemptions.BY), preemptions.DEFAULT_BY),
+    "loops": _Kind(loops.loops, tuple(loops.BY), loops.DEFAULT_BY),
+    "fairness": _Kind(fairness.fairness, fairness.BY, fairness.DEFAULT_BY),
 }
 _ALL_BY: Final = sorted({name for kind in REPORTS.values() for name in kind.by})
 
@@ -86,8 +89,8 @@ class ReportView(ClusterView):
         responses={(200, "application/json"): ReportSerializer, (200, "text/csv"): OpenApiResponse(str)},
     )
     def get(self, request: HttpRequest, kind: str) -> Any:
-        """Report on waits and throughput, usage and cost, idle devices, or preemptions. Tenants see their own
-        namespaces.
+        """Report on waits and throughput, usage and cost, idle devices, preemptions, loops of preemptions, or fairness.
+        Tenants see their own namespaces; of fairness, the ClusterQueues that they may see.
 
         Rows of several clusters are grouped by `cluster` first, unless `by` says otherwise; totals cover all clusters.
         Costs in several currencies are not added up: each row then has its `currency`.
@@ -123,11 +126,13 @@ class ReportView(ClusterView):
             raise ValidationError({"since": f"{since.isoformat()} is not before {until.isoformat()}."})
         if until - since > timedelta(days=_MAX_DAYS):
             raise ValidationError({"since": f"more than {_MAX_DAYS} days before {until.isoformat()}."})
-        return Request([self._part(cluster) for cluster in self.reach.clusters], since, until, by)
+        seen = visibilities_of(self.reach)
+        parts = [self._part(cluster, seen[cluster.pk].cluster_queues) for cluster in self.reach.clusters]
+        return Request(parts, since, until, by)
 
-    def _part(self, cluster: Cluster) -> Part:
+    def _part(self, cluster: Cluster, queues: Collection[str] | None) -> Part:
         namespaces = self.reach.access(cluster.pk).visible_namespaces()
-        return Part(cluster.pk, cluster.name, None if namespaces is None else sorted(namespaces))
+        return Part(cluster.pk, cluster.name, None if namespaces is None else sorted(namespaces), queues)
 
 
 def _grouping(request: HttpRequest, kind: _Kind) -> list[str]:

@@ -24,5 +24,12 @@ ONCE: Final = sql.SQL(
 )
 """The existing samples, with each unit of time once."""
 
+FINELY_ONCE: Final = sql.SQL(
+    """sample.at >= {since} AND sample.at < rolled.until
+        AND (sample.resolution = 300 AND sample.at < rolled.minutes
+            OR sample.resolution = 15 AND sample.at >= rolled.minutes)"""
+)
+"""The same without the coarsest: for times of which samples of five minutes are kept."""
+
 HOURS: Final = sql.SQL("sum(sample.{})::float8 * 15 / 3600")
 """Sums over samples of 15 seconds, as hours."""

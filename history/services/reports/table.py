@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -39,11 +39,16 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A cluster, and the namespaces of it that are reported: None means all."""
+    """A cluster, and the namespaces and ClusterQueues of it that are reported: None means all."""
 
     cluster_id: int
     cluster_name: str
     namespaces: Sequence[str] | None = None
+    cluster_queues: Collection[str] | None = None
+
+    def sees_queue(self, name: str) -> bool:
+        """Whether a ClusterQueue may be named."""
+        return self.cluster_queues is None or name in self.cluster_queues
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from history.models import Price
 from tests.api_client import SchemaClient
 
 PRICES = {"currency": "EUR", "prices": [{"flavor": "a100", "resource": "device", "per_hour": "2.50"}]}
-KINDS = ("waits", "usage", "idle", "preemptions")
+KINDS = ("waits", "usage", "idle", "preemptions", "loops", "fairness")
 
 
 @pytest.mark.parametrize("kind", KINDS)
