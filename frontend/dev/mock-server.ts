@@ -232,7 +232,7 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
     case "history":
       return makeHistory(query, now, live);
     case "reports":
-      return makeReport(first as ReportKind, now, live);
+      return makeReport(first as ReportKind, now, live, query.getAll("by"));
     case "audit":
       return page(size !== undefined && size.nodes > 0 ? makeAudit(now) : []);
     case "cluster-overviews":

@@ -178,7 +178,7 @@ def test_reports_are_counted_grouped_and_downloaded(page: Page, log_in: Callable
     main = page.get_by_role("main")
     expect(main.get_by_role("tab", name="Waits and throughput")).to_have_attribute("aria-selected", "true")
     expect(main.get_by_role("link", name="Download CSV")).to_have_attribute("href", re.compile("format=csv"))
-    for tab in ("Use and cost", "Idle devices", "Preemptions"):
+    for tab in ("Use and cost", "Idle devices", "Preemptions", "Fairness"):
         main.get_by_role("tab", name=tab).click()
         expect(main.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
         expect(main).not_to_contain_text("cannot be shown")

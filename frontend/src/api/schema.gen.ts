@@ -1542,9 +1542,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Report on waits and throughput, usage and cost, idle devices, or preemptions
-         * @description Report on waits and throughput, usage and cost, idle devices, or preemptions. Tenants see their own
-         *     namespaces.
+         * Report on waits and throughput, usage and cost, idle devices, preemptions, loops of preemptions, or fairness
+         * @description Report on waits and throughput, usage and cost, idle devices, preemptions, loops of preemptions, or fairness.
+         *     Tenants see their own namespaces; of fairness, the ClusterQueues that they may see.
          *
          *     Rows of several clusters are grouped by `cluster` first, unless `by` says otherwise; totals cover all clusters.
          *     Costs in several currencies are not added up: each row then has its `currency`.
@@ -17662,7 +17662,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The columns to group by, in this order. */
-                by?: ("cluster" | "cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
+                by?: ("cluster" | "cluster_queue" | "day" | "flavor" | "holder" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 format?: "csv" | "json";
@@ -17673,7 +17673,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                kind: "idle" | "preemptions" | "usage" | "waits";
+                kind: "fairness" | "idle" | "loops" | "preemptions" | "usage" | "waits";
             };
             cookie?: never;
         };

@@ -22,7 +22,7 @@ const REPORT: Report = {
 };
 
 it("names the resources of a report, GPUs first", () => {
-  expect(resourcesOf(REPORT)).toEqual(["device", "cpu", "nvidia.com/gpumem"]);
+  expect(resourcesOf(REPORT)).toEqual(["device", "nvidia.com/gpumem", "cpu"]);
   expect(resourcesOf({ ...REPORT, columns: [] })).toEqual([]);
 });
 

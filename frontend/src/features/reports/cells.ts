@@ -25,7 +25,14 @@ export function formatCell(value: unknown, kind: ReportColumn["kind"], currency:
 /** A cell as it is shown: the reason of a preemption in words, any other by its kind. */
 export function cellWords(value: unknown, { name, kind }: ReportColumn, currency: string): string {
   if (name === "reason" && typeof value === "string" && value !== "") return preemptionReason(value);
+  if (name === "holder") return holderWords(String(value));
   return formatCell(value, kind, currency);
+}
+
+/** A holder of a difference: a queue, queues that the reader may not see, or none. */
+function holderWords(name: string): string {
+  if (name === "(other queues)") return t`queues that you may not see`;
+  return name === "(idle)" ? t`no queue: it was idle` : name;
 }
 
 function formatHours(value: number): string {
@@ -65,7 +72,13 @@ export function resourcesOf({ columns, rows }: Pick<Report, "columns" | "rows">)
   const place = columns.findIndex(({ name }) => name === RESOURCE);
   if (place < 0) return [];
   const names = [...new Set(rows.map((row) => String(row[place])))];
-  return names.toSorted((a, b) => Number(b === DEVICE) - Number(a === DEVICE) || byName(a, b));
+  return names.toSorted((a, b) => rankOf(a) - rankOf(b) || byName(a, b));
+}
+
+/** Devices, then what a cluster has of its own kind, such as nvidia.com/gpu, then the rest. */
+function rankOf(resource: string): number {
+  if (resource === DEVICE) return 0;
+  return resource.includes("/") ? 1 : 2;
 }
 
 /** The rows of one resource, the largest first: hours of different units cannot be compared. */

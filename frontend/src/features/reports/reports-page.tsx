@@ -1,7 +1,7 @@
 /** What was: waits and throughput, use and its price, idle devices, preemptions. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Table, Tabs } from "@mantine/core";
+import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useIsSeveral } from "@/api/cluster";
@@ -17,12 +17,15 @@ import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
-import { WideTable } from "@/components/table/wide-table";
 import { TimePicker } from "@/components/time/time-picker";
 import { REPORT_KINDS, REPORT_RANGE, REPORT_RANGES, type ReportFilters } from "@/lib/url/report-filters";
 import { boundedRange, isEmpty, parseTimeRange, withoutTime } from "@/lib/url/time-range";
 import { BarPicture } from "./bar-picture";
-import { barsOf, cellWords, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
+import { barsOf, formatCell, hoursOf, isNumeric, ofResource, resourcesOf } from "./cells";
+import { FairnessDetails } from "./fairness-details";
+import { Loops } from "./loops";
+import { ReportTable } from "./report-table";
+import { columnTitle, groupTitles } from "./report-words";
 import classes from "./reports.module.css";
 
 const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
@@ -30,65 +33,16 @@ const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   usage: t`Use and cost`,
   idle: t`Idle devices`,
   preemptions: t`Preemptions`,
+  fairness: t`Fairness`,
 });
 
 const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   waits: t`Waiting times of workloads that started in this period, and workloads that finished, were preempted or were evicted.`,
   usage: t`Hours of one resource at a time. A device slice is charged the larger of its memory and core shares; stranded remainders are not charged.`,
   idle: t`Devices that were held but hardly used, according to monitors. Devices without a monitor are listed separately.`,
-  preemptions: t`Preemptions: victim, preemptor and reason.`,
+  preemptions: t`Preemptions: victim, preemptor, reason, and the hours that the victims had run for: they are lost without a checkpoint.`,
+  fairness: t`Use of each ClusterQueue against its nominal quota. A difference counts only while workloads of the queue waited, for whatever resource.`,
 });
-
-const groupTitles = (): Record<string, string> => ({
-  cluster: t`Cluster`,
-  cluster_queue: t`ClusterQueue`,
-  local_queue: t`LocalQueue`,
-  namespace: t`Namespace`,
-  user: t`User name`,
-  priority: t`Priority`,
-  size: t`Size`,
-  month: t`Month`,
-  flavor: t`Flavor`,
-  day: t`Day`,
-  preemptor: t`Preemptor`,
-  preemptor_cluster_queue: t`Preemptor's ClusterQueue`,
-  preemptor_namespace: t`Preemptor's namespace`,
-  reason: t`Reason`,
-  workload: t`Workload`,
-});
-
-/** What the columns of a report are called; one that is not known here keeps the server's title. */
-const columnTitles = (): Record<string, string> => ({
-  ...groupTitles(),
-  resource: t`Resource`,
-  hours: t`Unit-hours`,
-  quota_hours: t`Nominal quota`,
-  cost: t`Cost`,
-  currency: t`Currency`,
-  held_device_hours: t`GPU-hours held`,
-  idle_device_hours: t`GPU-hours idle`,
-  unmeasured_device_hours: t`GPU-hours not measured`,
-  memory_used_percent: t`Held memory used`,
-  cores_used_percent: t`Held cores used`,
-  idle_cost: t`Cost of idle time`,
-  preemptions: t`Preemptions`,
-  workloads: t`Workloads preempted`,
-  last_at: t`Last preemption`,
-  started: t`Started`,
-  wait_p50_seconds: t`Median wait`,
-  wait_p90_seconds: t`90th percentile`,
-  wait_max_seconds: t`Longest wait`,
-  finished: t`Finished`,
-  failed: t`Failed`,
-  run_mean_seconds: t`Mean run time`,
-  preempted: t`Preempted`,
-  evicted: t`Evicted`,
-  device_hours: t`GPU-hours`,
-});
-
-function columnTitle({ name, title }: Report["columns"][number]): string {
-  return columnTitles()[name] ?? title;
-}
 
 /** Where the reader chose no groups, and the page does not begin with the server's: who used most. */
 const USUAL_GROUPS: Partial<Record<(typeof REPORT_KINDS)[number], ReportGroup[]>> = { usage: ["user"] };
@@ -115,7 +69,9 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
   const resources = report.data === undefined ? [] : resourcesOf(report.data);
   const resource = resources.find((each) => each === filters.resource) ?? resources[0];
   const usual = selection.by.map((name) => groupTitles()[name] ?? name).join(", ") || t`default groups`;
-  const groups = (report.data?.by ?? []).filter((name) => several || name !== "cluster" || by.includes(name));
+  const groups = (kind === "fairness" ? [] : (report.data?.by ?? [])).filter(
+    (name) => several || name !== "cluster" || by.includes(name),
+  );
   return (
     <>
       <PageHeader
@@ -195,6 +151,15 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
           hours={resource === undefined ? undefined : hoursOf(resource)}
         />
       )}
+      {kind === "preemptions" && <Loops range={selection.range} />}
+      {kind === "fairness" && report.data !== undefined && resource !== undefined && (
+        <FairnessDetails
+          key={`${cluster} ${resource}`}
+          report={ofResource(report.data, resource)}
+          resource={resource}
+          range={selection.range}
+        />
+      )}
     </>
   );
 }
@@ -255,69 +220,4 @@ function ReportView({ kind, report, hours }: ReportViewProps) {
 /** "Idle devices: GPU-hours idle"; a column with the report's own name is not said twice. */
 function pictureTitle(report: string, column: string): string {
   return report === column ? report : `${report}: ${column}`;
-}
-
-interface ReportTableProps {
-  report: Report;
-  title: string;
-  titleOf: (column: Report["columns"][number]) => string;
-}
-
-function ReportTable({ report, title, titleOf }: ReportTableProps) {
-  const { columns, rows, totals, currency } = report;
-  return (
-    <WideTable blocks>
-      <Table verticalSpacing={5} highlightOnHover layout="auto" aria-label={title}>
-        <Table.Thead>
-          <Table.Tr>
-            {columns.map((column) => (
-              <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
-                {titleOf(column)}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map((row) => (
-            <Table.Tr key={row.join("\n")}>
-              {columns.map((column, place) => (
-                <Table.Td
-                  key={column.name}
-                  ta={isNumeric(column) ? "right" : "left"}
-                  data-label={titleOf(column)}
-                >
-                  {cellWords(row[place], column, currency)}
-                </Table.Td>
-              ))}
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-        {Object.keys(totals).length > 0 && (
-          <Table.Tfoot>
-            <Table.Tr>
-              {columns.map((column, place) => (
-                <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
-                  {place === 0
-                    ? t`All`
-                    : column.name in totals
-                      ? formatCell(totals[column.name], column.kind, currency)
-                      : ""}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-            {"stranded_device_hours" in totals && (
-              <Table.Tr>
-                <Table.Td colSpan={columns.length} data-wide>
-                  <Trans>
-                    Stranded, not charged: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
-                    GPU-hours
-                  </Trans>
-                </Table.Td>
-              </Table.Tr>
-            )}
-          </Table.Tfoot>
-        )}
-      </Table>
-    </WideTable>
-  );
 }

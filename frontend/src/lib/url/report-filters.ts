@@ -1,7 +1,7 @@
 /** Which report, of which time and grouped by what, as it stands in the URL. */
 import { parseTimeRange, type Range, type TimeRange } from "./time-range";
 
-export const REPORT_KINDS = ["waits", "usage", "idle", "preemptions"] as const;
+export const REPORT_KINDS = ["waits", "usage", "idle", "preemptions", "fairness"] as const;
 export const REPORT_RANGES = ["24h", "7d", "30d", "90d", "365d"] as const satisfies Range[];
 export const REPORT_RANGE: Range = "7d";
 
