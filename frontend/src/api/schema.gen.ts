@@ -1542,9 +1542,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Report on waits and throughput, usage and cost, idle devices, preemptions, loops of preemptions, or fairness
-         * @description Report on waits and throughput, usage and cost, idle devices, preemptions, loops of preemptions, or fairness.
-         *     Tenants see their own namespaces; of fairness, the ClusterQueues that they may see.
+         * Report on waits, usage and cost, idle devices, preemptions and their loops, or fairness
+         * @description Report on waits, usage and cost, idle devices, preemptions and their loops, or fairness. Tenants see their
+         *     own namespaces; of fairness, the ClusterQueues that they may see.
          *
          *     Rows of several clusters are grouped by `cluster` first, unless `by` says otherwise; totals cover all clusters.
          *     Costs in several currencies are not added up: each row then has its `currency`.
