@@ -274,10 +274,10 @@ class Planner:
     def _end(self, info: WorkloadInfo) -> float | None:
         """The declared end of a workload that holds quota; None without a limit. One that is not admitted yet ends at
         the earliest if it is admitted now, and an overdue one ends now."""
-        workload, now = info.current(), self._state.now
-        left = workload.time_left_seconds
+        left = info.workload.time_left_seconds
         if left is None:
             return None
+        workload, now = info.current(), self._state.now
         admitted = workload.is_true(ConditionType.ADMITTED)
         since = workload.conditions[ConditionType.ADMITTED].last_transition_time if admitted else now
         return max(now, since + left)
