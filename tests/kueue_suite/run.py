@@ -121,8 +121,13 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
             else:
                 deciders[name] = stack.enter_context(kueueweb(plane, place, is_alone=len(planes) == 1))
         url = stack.enter_context(served(deciders, Machines(planes)))
-        path = f"{install_docker(folder)}:{os.environ['PATH']}"
-        yield {**os.environ, "PATH": path, "KUBECONFIG": str(folder / "kubeconfig"), "KUEUE_STAND_IN": url}
+        yield {
+            **os.environ,
+            "PATH": f"{install_docker(folder)}:{os.environ['PATH']}",
+            "KUBECONFIG": str(folder / "kubeconfig"),
+            "KIND_CLUSTER_NAME": next(iter(planes)),
+            "KUEUE_STAND_IN": url,
+        }
 
 
 def _releases(suite: str) -> Sequence[Release]:
