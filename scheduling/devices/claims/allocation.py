@@ -130,7 +130,9 @@ def _choose(wanted: Sequence[_Wanted], place: int, search: _Search) -> bool:
         if consumed is None:
             continue
         free = each.request.admin_access or search.fits(device, consumed)
-        used = any(claim == each.claim and chosen.device == device.id for claim, chosen in search.chosen)
+        used = not device.is_shared and any(
+            claim == each.claim and chosen.device == device.id for claim, chosen in search.chosen
+        )
         if not free or used:
             continue
         held = search.shares.get(device.id)

@@ -163,8 +163,8 @@ def read_shares(claims: Iterable[Mapping[str, Any]]) -> dict[DeviceId, dict[str,
     found: dict[DeviceId, dict[str, int]] = {}
     for result in (result for claim in claims for result in _results(claim) if result.get("shareID")):
         share = found.setdefault(_device_of(result), {})
-        for name, amount in read_amounts(result.get("consumedCapacity")).items():
-            share[name] = share.get(name, 0) + amount
+        for name, amount in (result.get("consumedCapacity") or {}).items():
+            share[name] = share.get(name, 0) + _nanos({"value": amount})
     return found
 
 

@@ -148,31 +148,40 @@ class TestAllocation:
         assert not any(read_taken(each) for each in held)
         assert allocate([spec], "n1", known, frozenset(), read_shares(held)) is None
 
+    def test_a_claim_may_get_several_parts_of_one_device(self) -> None:
+        known = rules(shared(), templates=()).objects
+        spec = read_claim_spec(claim_template("gpu", of("30Gi", 2))["spec"]["spec"])
+        assert allocate([spec], "n1", known, frozenset(), {}) is not None
+        alone = ClaimRules(objects(driver_class(), resource_slice("n1", [device("gpu-0")])), BY_MEMORY).objects
+        assert (
+            allocate([read_claim_spec(claim_template("gpu", request(2))["spec"]["spec"])], "n1", alone, (), {}) is None
+        )
+
     @given(
         sizes=st.lists(st.integers(1, 24), min_size=1, max_size=3),
-        kinds=st.lists(st.integers(1, 16), min_size=1, max_size=3, unique=True),
+        kinds=st.lists(st.tuples(st.integers(1, 16), st.integers(1, 2)), min_size=1, max_size=3, unique=True),
         order=st.lists(st.integers(0, 2), max_size=20),
     )
     def test_as_many_claims_as_the_node_counts_can_be_allocated(
-        self, sizes: list[int], kinds: list[int], order: list[int]
+        self, sizes: list[int], kinds: list[tuple[int, int]], order: list[int]
     ) -> None:
         policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "3Gi"}}
         devices = [shared(f"gpu-{index}", f"{size}Gi", policy) for index, size in enumerate(sizes)]
-        templates = tuple(claim_template(f"of-{size}", of(f"{size}Gi")) for size in kinds)
+        templates = tuple(claim_template(f"of-{size}-{count}", of(f"{size}Gi", count)) for size, count in kinds)
         found = ClaimRules(
             objects(driver_class(), resource_slice("n1", devices), *templates),
             Configuration(device_class_mappings=(DeviceClassMapping("gpus", (DRIVER,)),)),
         )
-        for size in kinds:
-            charge(found, pod_spec(f"of-{size}"))
+        for size, count in kinds:
+            charge(found, pod_spec(f"of-{size}-{count}"))
         left = Counter(found.places.allocatable("n1"))
         held: list[Json] = []
-        for size in (kinds[number % len(kinds)] for number in order):
-            cost = charge(found, pod_spec(f"of-{size}")).devices
+        for size, count in (kinds[number % len(kinds)] for number in order):
+            cost = charge(found, pod_spec(f"of-{size}-{count}")).devices
             if any(left[resource] < amount for resource, amount in cost.items()):
                 continue
             left.subtract(cost)
-            spec = found.objects.templates[f"team/of-{size}"]
+            spec = found.objects.templates[f"team/of-{size}-{count}"]
             chosen = allocate([spec], "n1", found.objects, frozenset(), read_shares(held))
             assert chosen is not None
             held.append({"status": {"allocation": allocation_status(chosen[0], spec, found.objects, "n1")}})
