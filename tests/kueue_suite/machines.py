@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,8 @@ class Machines:
 
     def __init__(self, planes: Mapping[str, AggregatedPlane]) -> None:
         self._planes = planes
+        self._starter = ThreadPoolExecutor(1)
+        """Starts processes: the kernel stops a child when the thread that started it ends, as a request's does."""
 
     def run(self, words: Sequence[str]) -> None:
         """Do as `docker exec` does on one of kind's nodes: stop or start its kubelet, or its API server.
@@ -47,7 +50,7 @@ class Machines:
                 plane = self._planes[node.removesuffix(_CONTROL_PLANE)]
                 # The suite binds the API server to its own machine's loopback, where nobody reaches it, and back.
                 if "/d'" in command:
-                    plane.start_api_server()
+                    self._starter.submit(plane.start_api_server).result()
                 else:
                     plane.kill_api_server()
             case _:
