@@ -131,7 +131,7 @@ function Holders({ queue, resource, range, choice }: PartProps) {
           <ReportTable report={rows} title={title} titleOf={columnTitle} />
         ) : (
           <Text size="sm" c="var(--kw-muted)">
-            {t`It had its quota whenever its workloads waited.`}
+            {t`It missed nothing of its quota while its workloads waited.`}
           </Text>
         ))}
     </Panel>

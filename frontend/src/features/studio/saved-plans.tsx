@@ -15,13 +15,14 @@ export function SavedPlans({ onOpen }: { onOpen: (id: number) => void }) {
     <Panel title={t`Saved plans`}>
       <QueryError title={t`Saved plans cannot be shown`} query={saved} />
       <Stack gap={4}>
-        {saved.data?.map(({ id, name, asked_by, created_at }) => (
+        {saved.data?.map(({ id, name, asked_by, created_at, applied_at }) => (
           <Group key={id} gap="xs" justify="space-between">
             <Button variant="subtle" size="compact-sm" onClick={() => onOpen(id)}>
               {name}
             </Button>
             <Text size="sm" c="var(--kw-muted)">
               {asked_by}, <Ago time={created_at} />
+              {applied_at !== null && t`, applied`}
             </Text>
           </Group>
         ))}

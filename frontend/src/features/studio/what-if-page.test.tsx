@@ -180,3 +180,16 @@ it("offers no application before the whole answer", async () => {
   await screen.findByText("First effects");
   expect(screen.queryByRole("button", { name: "Apply …" })).toBeNull();
 });
+
+it("says of saved plans which were applied", async () => {
+  const summary = { id: 1, asked_by: "alice", created_at: "2026-01-01T00:00:00Z" };
+  const results = [
+    { ...summary, name: "tried", applied_at: null },
+    { ...summary, id: 2, name: "made", applied_at: "2026-01-02T00:00:00Z" },
+  ];
+  serve([[/^GET .*saved=true/, { body: { results, next: null } }]]);
+  await renderPart(page(undefined));
+  const made = await screen.findByRole("button", { name: "made" });
+  expect(made.parentElement?.textContent).toMatch(/, applied$/);
+  expect(screen.getByRole("button", { name: "tried" }).parentElement?.textContent).not.toContain("applied");
+});
