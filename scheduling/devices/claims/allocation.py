@@ -54,7 +54,7 @@ class _Search:
     chosen: list[tuple[int, Chosen]] = field(default_factory=list)
 
     def fits(self, device: PublishedDevice, consumed: Mapping[str, int]) -> bool:
-        if device.id in self.taken:
+        if device.id in self.taken or (device.id in self.shares and not device.is_shared):
             return False
         if device.id in self.shares:
             held = self.shares[device.id]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from scheduling.devices.claims.cel import compile_selector
 from scheduling.devices.claims.cel_values import CelError
+from scheduling.devices.claims.consumed_capacity import Dimension
 from scheduling.devices.claims.evaluations import DeviceKind, EvaluationLimit, Evaluations, StepsSpent
 from scheduling.devices.claims.objects import (
     ClaimSpec,
@@ -71,6 +72,9 @@ class ClaimCharge:
 
 
 NOTHING: Final = ClaimCharge()
+_MAX_KEPT: Final = 1_000
+Source = CounterSource | CapacitySource
+T = TypeVar("T")
 
 
 def uses_claims(template: PodTemplate) -> bool:
@@ -108,6 +112,8 @@ class ClaimRules:
         for each in self._serving.values():
             self.places.add(DeviceKind(each.name))
         self._new_kinds: set[DeviceKind] = set()
+        self._kept: dict[tuple[Source, str, tuple[str, ...]], tuple[int, frozenset[Any]]] = {}
+        """By source, class and selectors: how many devices match, and the different values read from them."""
 
     def set_templates(self, objects: DeviceObjects) -> None:
         """Replace templates of claims that no known workload names."""
@@ -294,48 +300,75 @@ class ClaimRules:
 
     def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str, payer: str | None) -> int:
         """The largest value of the counter among matching devices, for each requested device."""
-        values = [
-            value
-            for device in self._matched("counter", source, request, path, payer)
-            for (_, counter), value in device.consumes.items()
-            if counter == source.name
-        ]
+
+        def values_of(device: PublishedDevice) -> Iterator[int]:
+            return (value for (_, counter), value in device.consumes.items() if counter == source.name)
+
+        values = self._found("counter", source, request, path, payer, values_of)
         if not values:
             raise ClaimRefusal(
                 f'{path}: Internal error: matched devices have no consumesCounters entry for counter "{source.name}"'
             )
         return _charge(max(values), request)
 
-    def _matched(
-        self, kind: str, source: CounterSource | CapacitySource, request: DeviceRequest, path: str, payer: str | None
-    ) -> list[PublishedDevice]:
-        """The devices of a source's driver that match, in complete pools. Raises ClaimRefusal if they are too few."""
-        selectors = (source.selector, *self._selectors_of_class(request.device_class, path))
-        matched = [
-            device
-            for device in self._counted_devices(source.driver)
-            if self._evaluated(selectors, request, device, path, payer)
-        ]
-        if len(matched) < request.count:
+    def _found(
+        self,
+        kind: str,
+        source: Source,
+        request: DeviceRequest,
+        path: str,
+        payer: str | None,
+        read: Callable[[PublishedDevice], Iterable[T]],
+    ) -> frozenset[T]:
+        """The different values that are read from the devices that match, in complete pools of the source's driver.
+
+        They are kept, because every workload with an equal request needs them. Raises ClaimRefusal if the devices are
+        too few.
+        """
+        of_class = self._selectors_of_class(request.device_class, path)
+        key = (source, request.device_class, request.selectors)
+        if key not in self._kept:
+            matched = [device for device in self._counted_devices(source.driver)
+                       if self._matches(source, of_class, request, device, path, payer)]  # fmt: skip
+            if len(self._kept) >= _MAX_KEPT:
+                self._kept.clear()
+            self._kept[key] = len(matched), frozenset(value for device in matched for value in read(device))
+        number, values = self._kept[key]
+        if number < request.count:
             raise ClaimRefusal(
-                f"{path}: Internal error: insufficient matching devices for {kind} driver: {len(matched)} device(s) "
+                f"{path}: Internal error: insufficient matching devices for {kind} driver: {number} device(s) "
                 f"match but {request.count} requested"
             )
-        return matched
+        return cast("frozenset[T]", values)
 
     def _counted_devices(self, driver: str) -> Iterator[PublishedDevice]:
         complete = {(pool.driver, pool.name) for pool in self.objects.pools if pool.complete and pool.driver == driver}
         return (device for device in self._devices() if device.id[:2] in complete)
 
-    def _evaluated(
-        self, of_class: Sequence[str], request: DeviceRequest, device: PublishedDevice, path: str, payer: str | None
+    def _matches(
+        self,
+        source: Source,
+        of_class: Sequence[str],
+        request: DeviceRequest,
+        device: PublishedDevice,
+        path: str,
+        payer: str | None,
     ) -> bool:
-        try:
-            return self._selects(of_class, request, device, payer)
-        except CelError as error:
-            raise ClaimRefusal(
-                f"{path}: Internal error: CEL evaluation error in request selector for device {device.id.name}: {error}"
-            ) from error
+        """Administrators write the selectors of sources and classes, so those cost no namespace anything."""
+        selects = self._evaluations.selects
+        for name, selectors, pays in (
+            ("deviceSelector", (source.selector,), None),
+            ("DeviceClass selector", of_class, None),
+            ("request selector", request.selectors, payer),
+        ):
+            try:
+                if not selects(selectors, device, pays):
+                    return False
+            except CelError as error:
+                raise ClaimRefusal(
+                    f"{path}: Internal error: CEL evaluation error in {name} for device {device.id.name}: {error}"
+                ) from error
+        return True
 
     # -- capacity of devices with several claims
 
@@ -349,8 +382,11 @@ class ClaimRules:
 
     def _capacity_charge(self, request: DeviceRequest, source: CapacitySource, path: str, payer: str | None) -> int:
         """The largest part that a claim could consume among matching devices, for each requested device."""
-        matched = self._matched("capacity", source, request, path, payer)
-        dimensions = [found for device in matched if (found := device.dimensions.get(source.name))]
+
+        def dimensions_of(device: PublishedDevice) -> Iterator[Dimension]:
+            return (found for name, found in device.dimensions.items() if name == source.name)
+
+        dimensions = self._found("capacity", source, request, path, payer, dimensions_of)
         if not dimensions:
             raise ClaimRefusal(f'{path}: Internal error: matched devices have no capacity dimension "{source.name}"')
         amounts = [each.consumed(request.capacity.get(source.name)) for each in dimensions]

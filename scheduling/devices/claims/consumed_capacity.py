@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.model.quantity import NANOS, InvalidQuantity, parse_quantity
+from scheduling.model.quantity import NANOS, UNLIMITED, InvalidQuantity, parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,12 @@ def _whole(text: str | float | None) -> int | None:
 
 
 def read_amounts(amounts: Mapping[str, Any] | None) -> dict[str, int]:
-    """Quantities by dimension, in nano units. Raises InvalidQuantity."""
-    return {name: parse_quantity(amount) for name, amount in (amounts or {}).items()}
+    """Quantities by dimension, in nano units, from zero to the largest that the API server stores.
+
+    Raises InvalidQuantity.
+    """
+    limit = UNLIMITED * NANOS
+    return {name: max(0, min(parse_quantity(amount), limit)) for name, amount in (amounts or {}).items()}
 
 
 def consumed_by(dimensions: Dimensions, requested: Mapping[str, int]) -> dict[str, int] | None:

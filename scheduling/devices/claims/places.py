@@ -16,12 +16,14 @@ from dataclasses import replace
 from typing import Final
 
 from scheduling.devices.claims.cel_values import CelError
-from scheduling.devices.claims.consumed_capacity import consumed_by
+from scheduling.devices.claims.consumed_capacity import Dimension, consumed_by
 from scheduling.devices.claims.evaluations import DeviceKind, Evaluations
 from scheduling.devices.claims.objects import DeviceClass, DeviceId, DeviceObjects, PublishedDevice
 from scheduling.model.node import Node
 
 _PLACES_PER_STEP: Final = 4
+_STEPS_PER_DEVICE: Final = 20
+"""The cost of looking at a device for a new kind."""
 _MAX_SHARES: Final = 1_000
 """How many claims a device counts for if they consume nothing of it."""
 
@@ -52,6 +54,11 @@ class DevicePlaces:
             if device.is_shared and not device.consumes
         }
         self._held = objects.taken | objects.shares.keys()
+        self._shapes: dict[DeviceId, int] = {}
+        self._numbers: dict[tuple[tuple[str, Dimension], ...], int] = {}
+        """Devices with equal dimensions have one shape."""
+        self._consumption: dict[DeviceKind, dict[int, dict[str, int] | None]] = defaultdict(dict)
+        """The part of a device that a claim of a kind consumes, by the shape of the device."""
         self._of_kind: dict[DeviceKind, dict[str, dict[Place, list[PublishedDevice]]]] = {}
         self._sizes: dict[DeviceKind, dict[Place, int]] = {}
         """How many devices of a kind each place has on a node, at most."""
@@ -66,6 +73,8 @@ class DevicePlaces:
 
     def add(self, kind: DeviceKind, namespace: str | None = None) -> None:
         """Count the devices of a kind from now on, at the namespace's cost. Raises EvaluationLimit."""
+        devices_of_all = sum(len(pool.devices) for pool in self._objects.pools)
+        self._evaluations.spend(namespace, devices_of_all * _STEPS_PER_DEVICE)
         found = self._devices_of(kind, namespace)
         sizes: dict[Place, int] = {}
         for by_place in found.values():
@@ -76,20 +85,37 @@ class DevicePlaces:
         for other, others in self._sizes.items():
             shared = sizes.keys() & others.keys() if other != kind else ()
             if shared:
-                self._displaced[kind][other] = max(1, *(self._blocked(kind, other, place) for place in shared))
-                self._displaced[other][kind] = max(1, *(self._blocked(other, kind, place) for place in shared))
+                self._displaced[kind][other] = self._blocked(kind, other, shared)
+                self._displaced[other][kind] = self._blocked(other, kind, shared)
 
-    def _blocked(self, kind: DeviceKind, other: DeviceKind, place: Place) -> int:
-        """How many devices of another kind one device of a kind could block in a place, at most."""
-        most = self._sizes[other][place]
-        if place not in self._shared:
-            return most
-        taken, needed = self._consumed(kind, self._shared[place]), self._consumed(other, self._shared[place])
-        return min(most, max((-(-taken[name] // amount) for name, amount in needed.items() if amount), default=0))
+    def _blocked(self, kind: DeviceKind, other: DeviceKind, places: Collection[Place]) -> int:
+        """How many devices of another kind one device of a kind could block in one of these places, at most."""
+        others = self._sizes[other]
+        alone = max((others[place] for place in places if place not in self._shared), default=1)
+        if not self._shared:
+            return max(1, alone)
+        one_of_each_shape = {self._shape(self._shared[place]): place for place in places if place in self._shared}
+        return max(1, alone, *(self._blocked_shares(kind, other, place) for place in one_of_each_shape.values()))
 
-    @staticmethod
-    def _consumed(kind: DeviceKind, device: PublishedDevice) -> dict[str, int]:
-        return consumed_by(device.dimensions, dict(kind.capacity)) or {}
+    def _blocked_shares(self, kind: DeviceKind, other: DeviceKind, place: Place) -> int:
+        device = self._shared[place]
+        taken, needed = self._consumed(kind, device) or {}, self._consumed(other, device) or {}
+        parts = (-(-taken[name] // amount) for name, amount in needed.items() if amount)
+        return min(self._sizes[other][place], max(parts, default=0))
+
+    def _shape(self, device: PublishedDevice) -> int:
+        found = self._shapes.get(device.id)
+        if found is None:
+            dimensions = tuple(sorted(device.dimensions.items()))
+            found = self._shapes[device.id] = self._numbers.setdefault(dimensions, len(self._numbers))
+        return found
+
+    def _consumed(self, kind: DeviceKind, device: PublishedDevice) -> dict[str, int] | None:
+        """The part of a device that a claim of a kind consumes; None if the device cannot give as much."""
+        of_kind, shape = self._consumption[kind], self._shape(device)
+        if shape not in of_kind:
+            of_kind[shape] = consumed_by(device.dimensions, dict(kind.capacity))
+        return of_kind[shape]
 
     def displaced_by(self, kinds: Collection[DeviceKind]) -> set[str]:
         """The resources of these kinds, and of kinds that share devices with them."""
@@ -114,7 +140,7 @@ class DevicePlaces:
     ) -> bool:
         selects = self._evaluations.selects
         try:
-            if consumed_by(device.dimensions, dict(kind.capacity)) is None:
+            if (kind.capacity or device.is_shared) and self._consumed(kind, device) is None:
                 return False
             return selects(device_class.selectors, device, None) and selects(kind.selectors, device, namespace)
         except CelError:
@@ -188,7 +214,7 @@ class DevicePlaces:
         if device.id in self._objects.taken and device.id in taken:
             return 0
         held = self._objects.shares.get(device.id, {}) if device.id in taken else {}
-        consumed = self._consumed(kind, device)
+        consumed = self._consumed(kind, device) or {}
         fits = (
             (device.dimensions[name].value - held.get(name, 0)) // amount for name, amount in consumed.items() if amount
         )

@@ -10,18 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.devices.claims import places
 from scheduling.devices.claims.allocation import allocate, allocation_status
 from scheduling.devices.claims.charges import ClaimRules
 from scheduling.devices.claims.claim_reading import read_claim_spec, read_shares, read_taken
+from scheduling.devices.claims.consumed_capacity import consumed_by, read_amounts
+from scheduling.devices.claims.evaluations import Evaluations
 from scheduling.model.configuration import CapacitySource, Configuration, DeviceClassMapping
 from scheduling.model.node import Node
-from scheduling.model.quantity import NANOS
+from scheduling.model.quantity import NANOS, UNLIMITED
 from tests.claim_objects import (
     DRIVER,
     Json,
     claim,
     claim_template,
     device,
+    device_class,
     driver_class,
     pod_spec,
     request,
@@ -93,6 +97,21 @@ class TestQuota:
             'for dimension "memory"'
         )
 
+    @pytest.mark.parametrize("broken", ["deviceSelector", "DeviceClass selector"])
+    def test_a_selector_that_cannot_be_evaluated_is_named(self, broken: str) -> None:
+        missing = f'device.attributes["{DRIVER}"].missing == 1'
+        source = CapacitySource(DRIVER, "memory", missing if broken == "deviceSelector" else "true")
+        mapping = DeviceClassMapping("gpu.memory", (DRIVER,), capacities=(source,))
+        classes = device_class(DRIVER, missing) if broken == "DeviceClass selector" else driver_class()
+        found = ClaimRules(
+            objects(classes, resource_slice("n1", [shared()]), claim_template("gpu")),
+            Configuration(device_class_mappings=(mapping,)),
+        )
+        assert refusal(found, pod_spec("gpu")) == (
+            f"{PATH}.devices.requests[0]: Internal error: CEL evaluation error in {broken} for device gpu-0: no such "
+            "key: missing"
+        )
+
     def test_an_extended_resource_cannot_be_counted_by_capacity(self) -> None:
         served = ClaimRules(
             objects(driver_class(extended="example.com/gpu"), resource_slice("n1", [shared()])), BY_MEMORY
@@ -122,6 +141,37 @@ class TestNodes:
         charge(found, pod_spec("small"))
         assert found.places.on_node(Node("n1")).foreign_usage == {f"20 GiB of memory of {CLASS}": 2}
 
+    def test_equal_devices_are_weighed_once_for_a_kind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Tenants name kinds: a cluster with many devices must not weigh each of them again for each kind."""
+        weighed: list[Any] = []
+
+        def counted(dimensions: Any, requested: Any) -> dict[str, int] | None:
+            weighed.append(dimensions)
+            return consumed_by(dimensions, requested)
+
+        monkeypatch.setattr(places, "consumed_by", counted)
+        templates = tuple(claim_template(f"of-{size}", of(f"{size}Gi")) for size in (1, 2, 3))
+        found = rules(*(shared(f"gpu-{index}") for index in range(50)), templates=templates)
+        for size in (1, 2, 3):
+            charge(found, pod_spec(f"of-{size}"))
+        assert len(weighed) == 3
+
+    def test_a_new_kind_costs_its_namespace_a_look_at_each_device(self) -> None:
+        evaluations = Evaluations()
+        found = ClaimRules(
+            objects(
+                driver_class(),
+                resource_slice("n1", [shared(f"gpu-{index}") for index in range(50)]),
+                *(claim_template(f"of-{size}", of(f"{size}Gi")) for size in (1, 2)),
+            ),
+            BY_MEMORY,
+            evaluations,
+        )
+        before = evaluations.snapshot()[1]
+        for size in (1, 2):
+            charge(found, pod_spec(f"of-{size}"))
+        assert before - evaluations.snapshot()[1] >= 2 * 50
+
     def test_a_selector_sees_whether_a_device_is_shared(self) -> None:
         alone = request(1, "!device.allowMultipleAllocations")
         found = ClaimRules(
@@ -133,6 +183,16 @@ class TestNodes:
 
 
 class TestAllocation:
+    def test_a_device_of_which_others_hold_a_part_is_given_to_no_claim_alone(self) -> None:
+        """Its driver may stop sharing a device while parts of it are held."""
+        known = ClaimRules(objects(driver_class(), resource_slice("n1", [device("gpu-0")])), BY_MEMORY).objects
+        (held,) = (each for pool in known.pools for each in pool.devices)
+        spec = read_claim_spec(claim_template("gpu", of("1Gi"))["spec"]["spec"])
+        assert allocate([spec], "n1", known, frozenset(), {held.id: {"memory": GI * NANOS}}) is None
+
+    def test_a_request_below_zero_frees_nothing(self) -> None:
+        assert read_amounts({"memory": "-5Gi", "cores": "1e400"}) == {"memory": 0, "cores": UNLIMITED * NANOS}
+
     def test_claims_share_a_device_until_no_part_is_left(self) -> None:
         known = rules(shared(), templates=()).objects
         spec = read_claim_spec(claim_template("gpu", of("30Gi"))["spec"]["spec"])
