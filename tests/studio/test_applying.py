@@ -379,3 +379,13 @@ def test_the_command_applies_what_it_has_tried(filled: Cluster, tmp_path: Path) 
     path.write_text("nodes: [{lose: n1}]")
     with pytest.raises(CommandError, match="only the cluster can lose Node n1"):
         call_command("what_if", str(path), "--apply")
+
+
+def test_the_command_applies_no_plan_whose_trial_is_incomplete(filled: Cluster, tmp_path: Path) -> None:
+    """Without time no cycle runs, and the effects are not known."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(QUOTA % 12)
+    with pytest.raises(CommandError, match=r"Nothing was stored: the time was over.*Raise --seconds"):
+        call_command("what_if", str(path), "--apply", "--seconds", "0")
+    assert nominal() == 10_000
+    assert not AuditRecord.objects.filter(reason="Plan of manage.py what-if").exists()

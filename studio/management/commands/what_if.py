@@ -60,8 +60,18 @@ class Command(BaseCommand):
         tried = try_what_if(planned.world, planned.changes, now, lambda: time.monotonic() < deadline, lambda _: None)
         answer = dict(tried)
         if options["apply"]:
+            _require_complete(answer)
             answer["applied"] = _apply(cluster, plan, planned.basis, now)
         self.stdout.write(json.dumps(answer, indent=2) if options["json"] else "\n".join(as_text(answer)))
+
+
+def _require_complete(answer: Mapping[str, Any]) -> None:
+    """Refuse an answer whose cycles were not idle in time, as the REST API does: its effects are known in part."""
+    if not answer["whole"]["effects"]["complete"]:
+        raise CommandError(
+            "Nothing was stored: the time was over before the cycles were idle, so the effects of the plan are not "
+            "known. Raise --seconds."
+        )
 
 
 def _apply(cluster: Cluster, plan: Plan, basis: Mapping[str, Any], now: float) -> list[dict[str, Any]]:
@@ -75,7 +85,7 @@ def _apply(cluster: Cluster, plan: Plan, basis: Mapping[str, Any], now: float) -
 
 
 def as_text(answer: Mapping[str, Any]) -> Iterator[str]:
-    """The whole answer, and what was applied, as lines of text."""
+    """The whole answer, and the objects that were changed if the plan was applied, as lines of text."""
     whole = answer["whole"]
     effects, evictions = whole["effects"], whole["evictions"]
     yield from _named("would start", effects["starts"])
