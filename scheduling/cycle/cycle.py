@@ -57,6 +57,8 @@ class Cycle:
         """Claimed workloads whose usage is removed at present."""
         self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
         self._lowered: list[tuple[Cell, int]] = []
+        self._kept_free: list[tuple[CellAmounts, list[TopologyCharge]]] = []
+        """The part of `_taken_back` that is charged for entries that wait without victims."""
         self._used: list[tuple[Entry, CellAmounts]] = []
         """Entries that wait for others to stop, with usage that counts for their users until the end of the cycle."""
         self._admissions: list[Admit] = []
@@ -146,6 +148,7 @@ class Cycle:
                 state.journal.note_once(info)
                 heads.append((info, cq))
         self._set_gone({})
+        self._nominator.protect_heads(heads)
         return [self._nominator.nominate(info, cq, state.cycle) for info, cq in heads]
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -378,24 +381,40 @@ class Cycle:
         """Return whether entries before it in this cycle have left it too little room beside a planned start."""
         if entry.cq.spec.backfill is None or entry.is_second_pass:
             return False
-        unchanged = not (self._admissions or self._taken_back)
-        return not unchanged and self._nominator.delays_planned_start(entry)
+        if not (self._admissions or self._taken_back):
+            return False
+        # A plan counts such an entry itself: with its reservation, it would be counted twice.
+        for usage, topology in self._kept_free:
+            self._remove(usage, topology)
+        delays = self._nominator.delays_planned_start(entry)
+        for usage, topology in self._kept_free:
+            self._add(usage, topology)
+        return delays
 
     def _use(self, entry: Entry) -> None:
         """Charge an assignment's usage, to its user too, until the end of the cycle."""
         usage = entry.net_usage()
         self._charge(entry, usage)
+        self._nominator.charged(entry.cq)
         if entry.cq.user_limits and not entry.is_second_pass:  # in a second pass its user is charged already
             self._state.user_usage.add(entry.info, entry.cq, usage)
             self._used.append((entry, usage))
 
     def _charge(self, entry: Entry, usage: CellAmounts) -> None:
-        add_usage(usage)
-        self._state.simulation.note(entry.cq.name)
         topology = entry.assignment.topology_usage
+        self._add(usage, topology)
+        self._state.simulation.note(entry.cq.name)
+        self._taken_back.append((usage, topology))
+
+    def _add(self, usage: CellAmounts, topology: Iterable[TopologyCharge]) -> None:
+        add_usage(usage)
         for flavor, charge in topology:
             self._state.topology_flavors.add_usage(flavor, charge)
-        self._taken_back.append((usage, topology))
+
+    def _remove(self, usage: CellAmounts, topology: Iterable[TopologyCharge]) -> None:
+        remove_usage(usage)
+        for flavor, charge in topology:
+            self._state.topology_flavors.remove_usage(flavor, charge)
 
     def _take_back(self) -> None:
         for cell, amount in self._lowered:
@@ -403,9 +422,7 @@ class Cycle:
         for entry, usage in self._used:
             self._state.user_usage.add(entry.info, entry.cq, usage, -1)
         for usage, topology in reversed(self._taken_back):
-            remove_usage(usage)
-            for flavor, charge in topology:
-                self._state.topology_flavors.remove_usage(flavor, charge)
+            self._remove(usage, topology)
 
     def _reserve(self, entry: Entry) -> None:
         """Reserve quota for an entry that may preempt but has no candidates, unless its queue may reclaim from any
@@ -417,6 +434,7 @@ class Cycle:
         borrows = entry.assignment.level > 0
         usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
         self._charge(entry, tuple(part for part in usage if part[1] >= 0))
+        self._kept_free.append(self._taken_back[-1])
         for cell, amount in usage:
             if amount < 0:  # Usage is above the limit: as in Kueue, reserve a negative amount here and nothing above.
                 cell.usage += amount
@@ -448,9 +466,7 @@ class Cycle:
         self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_PODS_READY)
 
     def _admit(self, entry: Entry) -> None:
-        add_usage(tuple(entry.assignment.usage.items()))
-        for flavor, charge in entry.assignment.topology_usage:
-            self._state.topology_flavors.add_usage(flavor, charge)
+        self._add(tuple(entry.assignment.usage.items()), entry.assignment.topology_usage)
         entry.status = Status.ASSUMED
         self._reserved = self._reserved or entry.assignment.placement is not None
         self._admissions.append(self._admitter.admit(entry))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -133,9 +133,22 @@ class Nominator:
         """Return whether an entry would delay a planned start, on the present usage."""
         return self._planner.delayed_by(entry.info, entry.cq, entry.assignment, entry.targets) is not None
 
-    def searches(self) -> AbstractContextManager[None]:
-        """Keep what the searches of a cycle for preemption targets have in common."""
-        return self._preemptor.searches()
+    @contextmanager
+    def searches(self) -> Iterator[None]:
+        """Keep the common results of a cycle's searches for preemption targets, and forget its heads at the end."""
+        with self._preemptor.searches():
+            try:
+                yield
+            finally:
+                self._planner.heads = {}
+
+    def protect_heads(self, heads: Iterable[tuple[WorkloadInfo, ClusterQueueState]]) -> None:
+        """Count the heads of a cycle as waiting for plans, although they were taken from their queues."""
+        self._planner.heads = {cq.name: info for info, cq in heads}
+
+    def charged(self, cq: ClusterQueueState) -> None:
+        """Plan no start for the head of a ClusterQueue any more, because its usage is charged."""
+        self._planner.heads.pop(cq.name, None)
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
         """Check a head and find its assignment."""

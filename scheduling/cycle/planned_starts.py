@@ -128,6 +128,8 @@ class Planner:
         self, state: State, assigner: FlavorAssigner, placement: PlacementAssigner, devices: DeviceAssigner
     ) -> None:
         """`assigner` must not search for victims: a planned start preempts nothing."""
+        self.heads: dict[str, WorkloadInfo] = {}
+        """The heads of the present cycle by ClusterQueue. They wait, but are in no queue until the cycle ends."""
         self._state = state
         self._assigner = assigner
         self._placement = placement
@@ -176,8 +178,8 @@ class Planner:
     # -- the plans that a workload must not delay ----------------------------------------------------------------------
 
     def _plans_before(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Iterator[_Plan]:
-        """The plan of its own queue, and of those queues of its cohort from which it would borrow what they wait
-        for."""
+        """The plan of its own queue, and of each queue of its cohort that waits for quota which the workload would
+        borrow."""
         own = self._first_plan(cq, cq.queue.firsts_before(info))
         if own is not None:
             yield own
@@ -185,7 +187,9 @@ class Planner:
         for other in self._state.tree_of(cq) if borrowed else ():
             if other is cq or other.spec.backfill is None or not other.active:
                 continue
-            plan = self._first_plan(other, other.queue.firsts())
+            head = self.heads.get(other.name)
+            admitted = head is None or head.key in other.workloads
+            plan = self._first_plan(other, other.queue.firsts(None if admitted else head))
             if plan is not None and _order(plan.info, other) < _order(info, cq) and not borrowed.isdisjoint(plan.keys):
                 yield plan
 

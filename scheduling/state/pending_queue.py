@@ -7,7 +7,7 @@ workloads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Final
@@ -185,15 +185,26 @@ class PendingQueue:
         usage = self._usage_of(info) if self._usage_of is not None else 0.0
         return (usage, info.key != self._sticky, info.order)
 
-    def firsts(self) -> list[WorkloadInfo]:
-        """The first of each group of equal workloads in queue order, without those that back off."""
-        items = (bucket.first() for state in self._buckets for bucket in self.equals(state))
-        return sorted((item[2] for item in items if item is not None), key=self._place)
+    def firsts(self, taken: WorkloadInfo | None = None) -> Iterator[WorkloadInfo]:
+        """Yield the first of each group of equal workloads in queue order, without those that back off. `taken`: a
+        workload that counts although it was taken from the queue to be decided."""
+        return self._sorted([*self._firsts(), *([taken] if taken is not None else [])])
 
-    def firsts_before(self, info: WorkloadInfo) -> list[WorkloadInfo]:
-        """The part of `firsts` before a workload, which may have been taken from the queue."""
+    def firsts_before(self, info: WorkloadInfo) -> Iterator[WorkloadInfo]:
+        """Yield the part of `firsts` before a workload, which may have been taken from the queue."""
         place = self._place(info)
-        return [first for first in self.firsts() if first is not info and self._place(first) < place]
+        return self._sorted(first for first in self._firsts() if self._place(first) < place)
+
+    def _firsts(self) -> Iterator[WorkloadInfo]:
+        items = (bucket.first() for state in self._buckets for bucket in self.equals(state))
+        return (item[2] for item in items if item is not None)
+
+    def _sorted(self, infos: Iterable[WorkloadInfo]) -> Iterator[WorkloadInfo]:
+        """Yield workloads in queue order. Their number may be large, and most readers want the first few."""
+        heap = [(self._place(info), info) for info in infos]
+        heapify(heap)
+        while heap:
+            yield heappop(heap)[1]
 
     def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
         """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""
