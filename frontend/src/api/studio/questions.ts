@@ -112,7 +112,8 @@ export function useApplyPlan(cluster: string) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (id: number) => applyPlan(cluster, id, {}),
-    onSuccess: () => queries.invalidateQueries(),
+    // Checks of plans are left out: an applied one is refused.
+    onSuccess: () => queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[2] !== "check" }),
   });
 }
 

@@ -159,6 +159,7 @@ it("asks with the changes, who stops and what has moved, then applies the plan a
   const link = await screen.findByRole("link", { name: "Its records in the audit" });
   expect(link.getAttribute("href")).toContain("request_id=r-7");
   expect(screen.queryByRole("button", { name: "Apply …" })).toBeNull();
+  expect(calls.filter(({ method }) => method === "POST")).toHaveLength(2);
 });
 
 it("says why a plan cannot be applied, and does not offer it", async () => {
