@@ -1,8 +1,8 @@
 """The state on which an answer to a plan rests, as versions, and its comparison with the present state.
 
-An answer rests on the objects that its plan names, and on the cluster's quotas, queues, flavors and settings. Workloads
-arrive, start and end all the time, and nodes come and go: they change the answer too, but are counted and do not
-outdate it.
+An answer rests on the objects that its plan names, and on the cluster's configuration, published devices and settings.
+Workloads arrive, start and end all the time, and nodes come and go: they change the answer too, but are counted and do
+not outdate it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import QuerySet
 
+from accounts.kinds.role_binding import ROLE_BINDING
 from accounts.models import Cluster
 from accounts.services.cluster_settings import content_version
 from clusters.jobs.registry import JOB_KINDS
@@ -27,19 +28,9 @@ from scheduling.studio.node_changes import AddNodes
 from studio.services.plans import Plan, split_key
 
 _SETTINGS: Final = "Cluster"
-_KINDS: Final = (
-    "WorkloadPriorityClass",
-    "PriorityClass",
-    "LimitRange",
-    "ResourceQuota",
-    "Topology",
-    "AdmissionCheck",
-    "ResourceFlavor",
-    "Cohort",
-    "ClusterQueue",
-    "LocalQueue",
-)
-"""The kinds of configuration, each edit of which outdates an answer."""
+_KINDS: Final = tuple(kind for kind in CONFIGURATION_KINDS if kind != ROLE_BINDING.name)
+"""The kinds of configuration, each edit of which outdates an answer. RoleBindings decide nothing about workloads, and
+are read anew when the plan is applied."""
 _WORKLOAD_STATE: Final = (
     "uid",
     "status",
@@ -59,6 +50,11 @@ _NODE_STATES: Final = """
         )))
     FROM gpus_node AS node WHERE cluster_id = %s
 """
+# Not their claims and templates, which come and go with workloads.
+_DEVICE_OBJECTS: Final = """
+    SELECT kind, md5(string_agg(name || md5(manifest::text), ',' ORDER BY name)) FROM queues_clusterobject
+    WHERE cluster_id = %s AND kind IN ('DeviceClass', 'ResourceSlice') GROUP BY kind
+"""
 
 Key = tuple[str, str, str]
 """Kind, namespace (empty without one) and name."""
@@ -75,7 +71,7 @@ def basis_of(cluster: Cluster, plan: Plan) -> dict[str, Any]:
 
 
 def outdated(basis: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
-    """Return what has changed of what an answer rests on: objects of the plan by name, and kinds of configuration."""
+    """Return the objects of the plan, by name, and the kinds of configuration that have changed since the answer."""
     objects = _differing(basis["objects"], present["objects"])
     named = {key.partition("/")[0] for key in objects}
     kinds = [kind for kind in _differing(basis["kinds"], present["kinds"]) if kind not in named]
@@ -84,7 +80,7 @@ def outdated(basis: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
 
 
 def moved(cluster: Cluster, basis: Mapping[str, Any], present: Mapping[str, Any], since: datetime) -> dict[str, int]:
-    """Count what has changed since an answer without outdating it."""
+    """Count the workloads and nodes that have changed since an answer; they do not outdate it."""
     rows = Workload.objects.filter(cluster=cluster)
     return {
         "submitted": rows.filter(created_at__gt=since).count(),
@@ -150,7 +146,8 @@ def _of_kind(cluster: Cluster, kind: str, names: Collection[str]) -> Iterator[tu
 
 
 def _workloads(rows: QuerySet[Workload]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the workloads by what their ends, requeues and priorities rest on; their messages change in each cycle."""
+    """Yield the workloads by the columns on which their ends, requeues and priorities rest; messages change in each
+    cycle."""
     for row in rows:
         yield (row.namespace, row.name), _state(row)
 
@@ -167,8 +164,8 @@ def _jobs(cluster: Cluster, kind: str, names: Collection[str]) -> Iterator[tuple
 
 
 def _configuration(cluster: Cluster) -> dict[str, str]:
-    """A version for each kind of configuration, and for the settings of the cluster."""
-    found = {kind: _version_of_all(cluster, kind) for kind in _KINDS}
+    """A version for each kind of configuration and of published devices, and for the settings of the cluster."""
+    found = {kind: _version_of_all(cluster, kind) for kind in _KINDS} | _pairs(_DEVICE_OBJECTS, cluster)
     row = Cluster.objects.get(pk=cluster.pk)
     settings = [row.mode, row.placement, row.configuration, row.device_plugin_configuration]
     return found | {_SETTINGS: content_version(settings)}
@@ -180,6 +177,10 @@ def _version_of_all(cluster: Cluster, kind: str) -> str:
 
 
 def _node_states(cluster: Cluster) -> dict[str, str]:
+    return _pairs(_NODE_STATES, cluster)
+
+
+def _pairs(query: str, cluster: Cluster) -> dict[str, str]:
     with connection.cursor() as cursor:
-        cursor.execute(_NODE_STATES, [cluster.pk])
+        cursor.execute(query, [cluster.pk])
         return dict(cursor.fetchall())

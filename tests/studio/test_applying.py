@@ -13,15 +13,19 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from accounts.models import AuditRecord, Cluster, Role, RoleBinding
+from accounts.models import AuditRecord, Cluster, Namespace, Role, RoleBinding
 from accounts.services.tokens import create_token
 from clusters.manifests import apply_manifests
 from foundation.redis_client import redis_client
 from gpus.models import Device, Node
+from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, Workload, WorkloadPriorityClass
+from queues.services.cluster_objects import store_cluster_objects
 from queues.services.workloads import record_stopped
 from scheduler.leader.engine import Engine
 from studio.models import Question
+from studio.services.plan_basis import basis_of, outdated
+from studio.services.plans import read_plan
 from tests.api_client import SchemaClient, schema
 from tests.factories import START, make_cluster_queue, make_namespace, make_node, make_workload
 from tests.patience import PATIENCE_SECONDS
@@ -168,6 +172,61 @@ def test_a_plan_whose_configuration_has_changed_is_refused(alice: SchemaClient, 
     assert statuses()["a"] == "Admitted"
     assert refused(alice, question) == (409, "PlanOutdated"), "it can be sent again, and is still refused"
     assert applied(alice, tried(alice, "end: [team/a]")).status_code == 200
+
+
+OUTDATING = [kind for kind in KINDS if kind != "RoleBinding"]
+
+
+@pytest.mark.parametrize("event", ["new", "changed", "gone"])
+@pytest.mark.parametrize("kind", OUTDATING)
+def test_each_kind_of_configuration_outdates_a_plan(filled: Cluster, kind: str, event: str) -> None:
+    rows, plan = KINDS[kind].model.objects, read_plan("end: [team/a]")
+    make_configuration(filled, kind, "x")
+    before = basis_of(filled, plan)
+    assert outdated(before, basis_of(filled, plan)) == []
+    if event == "new":
+        make_configuration(filled, kind, "y")
+    elif event == "changed":
+        rows.filter(name="x").update(labels={"changed": "yes"})
+    else:
+        rows.filter(name="x").delete()
+    assert outdated(before, basis_of(filled, plan)) == [f"objects of kind {kind}"]
+
+
+def make_configuration(cluster: Cluster, kind: str, name: str) -> None:
+    needed: dict[str, Any] = {"namespace": "team"} if KINDS[kind].namespaced else {}
+    if kind in ("WorkloadPriorityClass", "PriorityClass"):
+        needed["value"] = 1
+    KINDS[kind].model.objects.create(cluster=cluster, name=name, created_at=START, **needed)
+
+
+def test_a_namespace_with_other_labels_outdates_a_plan(alice: SchemaClient, filled: Cluster) -> None:
+    """The selectors of queues choose by them."""
+    question = tried(alice, "end: [team/a]")
+    Namespace.objects.filter(name="team").update(labels={"tier": "gold"})
+    answer = applied(alice, question)
+    assert (answer.status_code, answer.json()["reason"]) == (409, "PlanOutdated")
+    assert "objects of kind Namespace changed" in answer.json()["message"]
+    assert statuses()["a"] == "Admitted"
+
+
+@pytest.mark.parametrize("kind", ["DeviceClass", "ResourceSlice"])
+def test_published_devices_outdate_a_plan_and_claims_do_not(alice: SchemaClient, filled: Cluster, kind: str) -> None:
+    publish(filled, kind, "one")
+    question = tried(alice, "end: [team/a]")
+    publish(filled, kind, "other")
+    assert refused(alice, question) == (409, "PlanOutdated")
+    question = tried(alice, "end: [team/a]")
+    store_cluster_objects(filled, kind, {}, gone=None)
+    assert refused(alice, question) == (409, "PlanOutdated")
+    question = tried(alice, "end: [team/a]")
+    publish(filled, "ResourceClaim", "one")
+    assert applied(alice, question).status_code == 200
+
+
+def publish(cluster: Cluster, kind: str, driver: str) -> None:
+    manifest = {"kind": kind, "metadata": {"name": "x"}, "spec": {"driver": driver}}
+    store_cluster_objects(cluster, kind, {("", "x"): manifest}, gone=None)
 
 
 @pytest.mark.parametrize(
