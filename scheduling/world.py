@@ -160,7 +160,7 @@ class World(WorldObjects):
         """Return whether a next cycle would have a head, as some active ClusterQueue has an active workload; or whether
         it would read workloads again."""
         self._refresh()
-        self._records.read_outdated()
+        self._read_outdated()
         if self._state.outdated:
             return True
         if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
@@ -177,7 +177,7 @@ class World(WorldObjects):
         `scheduling.cycle.cycle`."""
         self._state.advance(now)
         self._refresh()
-        read = self._records.read_outdated()
+        read = self._read_outdated()
         result = self._parts.run_cycle()
         for decision in result.preemptions:
             self._state.preemption_loops.note(decision.workload, decision.preemptor)
@@ -237,6 +237,14 @@ class World(WorldObjects):
         self._state.multifactor.refresh()
         self._state.entitlements.refresh()
         self._state.wake_inadmissible()
+
+    def _read_outdated(self) -> int:
+        """Read some outdated workloads again, and wake those that were held back for one that left its queue. Return
+        the number read."""
+        read = self._records.read_outdated()
+        if read:
+            self._state.wake_held_back()
+        return read
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
 

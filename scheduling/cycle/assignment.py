@@ -58,7 +58,7 @@ class RefusalKind(IntEnum):
     USER_LIMIT = 9
     """The workload's user would hold more than a limit by user allows; the text gives the limit."""
     PLANNED_START = 10
-    """The workload would delay a planned start (backfill); the text gives the time."""
+    """The workload would delay a planned start (backfill); the text says in which queue."""
 
 
 class Refusal(NamedTuple):

@@ -23,7 +23,6 @@ from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.preemption import Target
 from scheduling.cycle.user_limits import refuse_user
 from scheduling.model.resources import FlavorResource
-from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.quota.cells import Cell, add_usage, remove_usage
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -166,13 +165,13 @@ class Planner:
         self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target] = ()
     ) -> Refusal | None:
         """Return the refusal of a workload that would delay a planned start. Its text names no other workload, because
-        equal workloads of other tenants get it, too."""
+        equal workloads of other tenants get it, too, and no time, which would change with each attempt where an end is
+        computed from the present."""
         found = self.delayed_by(info, cq, assignment, targets)
         if found is None:
             return None
-        at = rfc3339(found.starts_at, whole_seconds=True)
         whose = "ahead of it" if found.cluster_queue == cq.name else "of another ClusterQueue of its cohort"
-        text = f"would delay the start of a workload {whose}, which is planned at {at}"
+        text = f"would delay the planned start of a workload {whose}"
         return Refusal(RefusalKind.PLANNED_START, PendingReason.WAITING_FOR_PLANNED_START, text=text)
 
     # -- the plans that a workload must not delay ----------------------------------------------------------------------
@@ -277,11 +276,14 @@ class Planner:
 
     def _end(self, info: WorkloadInfo) -> float | None:
         """The declared end of a workload that holds quota; None without a limit. One that is not admitted yet ends at
-        the earliest if it is admitted now, and an overdue one ends now."""
+        the earliest if it is admitted now. An overdue one ends now, and so does one whose pods are stopping."""
+        now = self._state.now
+        if info.evicted:
+            return now
         left = info.workload.time_left_seconds
         if left is None:
             return None
-        workload, now = info.current(), self._state.now
+        workload = info.current()
         admitted = workload.is_true(ConditionType.ADMITTED)
         since = workload.conditions[ConditionType.ADMITTED].last_transition_time if admitted else now
         return max(now, since + left)

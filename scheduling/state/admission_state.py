@@ -101,10 +101,17 @@ class WorkloadTracker:
         state.readiness.watch(before, state.configuration)
         if state.history is not None and before.admitted and not was_admitted:
             state.history.admit(before)
-        if before.priority != known.effective_priority:
+        if before.priority != known.effective_priority or self._moves_a_plan(before, known):
             state.dirty_queues.add(before.cluster_queue)
         self._note_second_pass(before)
         return True
+
+    def _moves_a_plan(self, info: WorkloadInfo, known: Workload) -> bool:
+        """Return whether a workload that holds quota got another time limit, and planned starts depend on it."""
+        if info.workload.time_left_seconds == known.time_left_seconds:
+            return False
+        tree = self._state.tree_of(self._state.cluster_queues[info.cluster_queue])
+        return any(cq.spec.backfill is not None for cq in tree)
 
     def _note_second_pass(self, info: WorkloadInfo) -> None:
         waiting, now = self._state.second_pass, self._state.now

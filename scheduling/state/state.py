@@ -555,6 +555,17 @@ class State:
         for name in due:
             del self.wake_at[name]
         dirty, self.dirty_queues = self.dirty_queues.union(due), set()
+        self._wake_trees(dirty)
+
+    def wake_held_back(self) -> None:
+        """Activate the inadmissible workloads of cohort trees in which a ClusterQueue that backfills changed: a planned
+        start that held them back may have left."""
+        known = ((name, self.cluster_queues.get(name)) for name in self.dirty_queues)
+        backfilling = {name for name, cq in known if cq is not None and cq.spec.backfill is not None}
+        self.dirty_queues -= backfilling
+        self._wake_trees(backfilling)
+
+    def _wake_trees(self, dirty: Iterable[str]) -> None:
         trees: dict[int, list[ClusterQueueState]] = {}
         for cq in filter(None, map(self.cluster_queues.get, dirty)):
             trees.setdefault(id(cq.node.root), self.tree_of(cq))

@@ -199,7 +199,7 @@ def test_a_tenant_reads_the_time_that_it_would_delay_without_the_name(planned: C
     assert "huge" not in json.dumps(body)
     told = bob.get("/api/v1/workloads/team-a/late/").json()
     assert told["reason"] == "WaitingForPlannedStart"
-    assert "which is planned at" in told["message"]
+    assert "would delay the planned start of a workload" in told["message"]
     assert "huge" not in json.dumps(told)
 
 

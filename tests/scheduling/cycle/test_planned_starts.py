@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,13 +14,16 @@ from scheduling.advice.explanation import Rule, WaitState
 from scheduling.cycle.planned_starts import PlannedAmount, PlannedStart
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.device import Device
+from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
-from scheduling.model.vocabulary import BackfillPolicy
+from scheduling.model.vocabulary import BackfillPolicy, ConditionStatus, ConditionType, StopPolicy
+from scheduling.model.workload import Condition
 from scheduling.world import World
 from tests.scheduling.world_helpers import (
     NAMESPACE,
     Builder,
     admissions,
+    admitted,
     cycle,
     messages,
     names,
@@ -78,11 +82,32 @@ def test_without_backfill_the_queue_decides_as_kueue_does() -> None:
     assert "planned" not in found.message
 
 
-def test_a_workload_without_a_limit_is_held_back_with_the_time_and_without_a_name() -> None:
+def test_a_workload_without_a_limit_is_held_back_without_a_name() -> None:
     made = four_nodes(**EASY).pending("endless", "q", 1, at=2.0)
     cycle(made.world, 0.0)
     (said,) = messages(cycle(made.world, 0.0)).values()
-    assert said == "would delay the start of a workload ahead of it, which is planned at 1970-01-01T01:00:00Z"
+    assert said == "would delay the planned start of a workload ahead of it"
+
+
+@pytest.mark.parametrize("state", ["overdue", "waits for checks"])
+def test_a_plan_that_moves_with_the_time_writes_no_new_message(state: str) -> None:
+    made = Builder().queue("q", {"default": 4}, **EASY)
+    busy = admitted(workload("busy", "q", 3, **limited(1 if state == "overdue" else 60)), "q")
+    if state == "waits for checks":
+        conditions = dict(busy.conditions)
+        del conditions[ConditionType.ADMITTED]
+        busy = replace(busy, conditions=conditions)
+    made.world.set_workload(busy, 100.0)
+    made.pending("big", "q", 4, at=1.0).pending("late", "q", 1, at=2.0)
+    written = []
+    for now in (100.0, 101.0, 102.0):
+        made.running("short", "q", 0, **limited(1))
+        made.world.finish_workload(f"{NAMESPACE}/short", now)
+        results = settled(made.world, now)
+        assert sum(result.heads for result in results) == 2, "both are decided again"
+        written += [told["late"] for result in results if "late" in (told := messages(result))]
+    assert reason_of(made.world, "late") == "WaitingForPlannedStart"
+    assert len(written) == 1
 
 
 def test_the_plan_and_what_would_delay_it_are_explained() -> None:
@@ -170,6 +195,52 @@ def test_backfill_may_be_selected_and_dropped_while_workloads_wait() -> None:
     made.world.delete_workload(f"{NAMESPACE}/endless")
     made.queue("q", {"default": 4}, **EASY).pending("again", "q", 1, at=2.0)
     assert started(made.world) == []
+
+
+def held_back() -> Builder:
+    """`late` is held back for `big`, which came by another LocalQueue."""
+    made = Builder().queue("q", {"default": 4}, **EASY)
+    made.world.set_local_queue(LocalQueue(NAMESPACE, "other", "q"))
+    made.running("busy", "q", 3, **limited(60)).pending("big", "other", 4, at=1.0)
+    made.pending("late", "q", 1, at=2.0, **limited(90))
+    assert started(made.world) == []
+    return made
+
+
+def test_a_held_local_queue_takes_its_planned_workload_out() -> None:
+    made = held_back()
+    made.world.set_local_queue(LocalQueue(NAMESPACE, "other", "q", stop_policy=StopPolicy.HOLD))
+    assert started(made.world, 1.0) == ["late"]
+
+
+def test_a_deleted_local_queue_takes_its_planned_workload_out() -> None:
+    made = held_back()
+    made.world.delete_local_queue(f"{NAMESPACE}/other")
+    assert started(made.world, 1.0) == ["late"]
+
+
+def test_a_local_queue_that_moved_takes_its_planned_workload_along() -> None:
+    made = held_back().queue("elsewhere", {"default": 1})
+    made.world.set_local_queue(LocalQueue(NAMESPACE, "other", "elsewhere"))
+    assert started(made.world, 1.0) == ["late"]
+
+
+@pytest.mark.parametrize("minutes", [600, None])
+def test_a_longer_limit_of_a_running_workload_moves_the_plan(minutes: int | None) -> None:
+    made = held_back()
+    made.world.set_workload(admitted(workload("busy", "q", 3, **limited(minutes)), "q"), 1.0)
+    assert started(made.world, 1.0) == ["late"]
+
+
+@pytest.mark.parametrize("minutes", [600, None])
+def test_a_workload_whose_pods_are_stopping_ends_now_for_the_plan(minutes: int | None) -> None:
+    made = Builder().queue("q", {"default": 4}, **EASY)
+    stopping = admitted(workload("stopping", "q", 3, **limited(minutes)), "q")
+    evicted = Condition(ConditionType.EVICTED, ConditionStatus.TRUE, "Preempted", "", 0.0)
+    made.world.set_workload(replace(stopping, conditions={**stopping.conditions, evicted.type: evicted}), 5.0)
+    made.pending("big", "q", 4, at=1.0).pending("late", "q", 1, at=2.0, **limited(590))
+    assert started(made.world, 5.0) == []
+    assert plan_of(made.world, "big") == 5.0
 
 
 def test_a_new_limit_is_decided_anew() -> None:
