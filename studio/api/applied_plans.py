@@ -22,9 +22,9 @@ class PlanChangeSerializer(serializers.Serializer[Any]):
 class MovedSerializer(serializers.Serializer[Any]):
     """The numbers of changes since the answer, which do not keep the plan from being applied."""
 
-    submitted = serializers.IntegerField(help_text="Workloads.")
-    started = serializers.IntegerField(help_text="Workloads that got quota.")
-    ended = serializers.IntegerField(help_text="Workloads.")
+    submitted = serializers.IntegerField(help_text="Workloads of the namespaces that you see.")
+    started = serializers.IntegerField(help_text="Workloads of these namespaces that got quota.")
+    ended = serializers.IntegerField(help_text="Workloads of these namespaces.")
     nodes = serializers.IntegerField(help_text="Nodes that came, went, or changed.")
 
 

@@ -26,7 +26,7 @@ from queues.models import WorkloadPriorityClass
 from queues.services.workloads import cancel, change_priority, requeue
 from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
 from studio.models import Question, QuestionKind, QuestionState
-from studio.services.plan_basis import basis_of, moved, outdated
+from studio.services.plan_basis import basis_of, moved_nodes, moved_workloads, outdated
 from studio.services.plans import Plan, plan_access, read_plan, split_key, store_plan
 
 
@@ -85,7 +85,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class AppliedPlan:
-    """The changed objects, and the numbers of workloads and nodes that changed since the answer."""
+    """The changed objects, and the numbers of workloads, of those that the user sees, and nodes that changed since the
+    answer."""
 
     objects: tuple[Change, ...]
     moved: Mapping[str, int]
@@ -145,6 +146,8 @@ def apply_plan(
     """
     access = access or plan_access(user, cluster)
     require_not_mirrored(cluster)
+    # Before the lock: no decision waits for the counts.
+    since = moved_workloads(cluster, access.visible_namespaces(), tried_at)
     with transaction.atomic():
         # Neither an edit of the configuration nor a batch of decisions is committed from here on.
         lock_applies(cluster, against_decisions=True)
@@ -154,14 +157,13 @@ def apply_plan(
                 f"Nothing was stored: since the plan was tried, {_listed(changed)} changed. Its effects may be "
                 "different now. Try it again, and apply that answer."
             )
-        since = moved(cluster, basis, present, tried_at)
         stored = store_plan(cluster, plan, access, user)
         _refuse_what_only_a_cluster_does(cluster, plan)
         documents = (
             Change(_action(each.action), each.kind, each.namespace, each.name, each.warnings) for each in stored.objects
         )
         objects = (*documents, *_act_on_workloads(cluster, plan, access.username), *_act_on_nodes(cluster, plan.nodes))
-    return AppliedPlan(objects, since)
+    return AppliedPlan(objects, {**since, "nodes": moved_nodes(basis, present)})
 
 
 def _action(action: Action) -> PlanAction:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from accounts.kinds.role_binding import ROLE_BINDING
 from accounts.models import Cluster
@@ -24,6 +24,7 @@ from foundation.exceptions import InvalidRequest
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document
 from queues.models import Job, Workload
+from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.studio.node_changes import AddNodes
 from studio.services.plans import Plan, split_key
 
@@ -79,15 +80,27 @@ def outdated(basis: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
     return [key.replace("/", " ", 1) for key in objects] + further
 
 
-def moved(cluster: Cluster, basis: Mapping[str, Any], present: Mapping[str, Any], since: datetime) -> dict[str, int]:
-    """Count the workloads and nodes that have changed since an answer; they do not outdate it."""
+def moved_workloads(cluster: Cluster, namespaces: Collection[str] | None, since: datetime) -> dict[str, int]:
+    """Count the workloads of these namespaces (None: of all) that have changed since an answer; they do not outdate it.
+
+    A workload that came or started since has not finished, or has finished since: two indexes find both, so that the
+    history is not read.
+    """
     rows = Workload.objects.filter(cluster=cluster)
-    return {
-        "submitted": rows.filter(created_at__gt=since).count(),
-        "started": rows.filter(quota_reserved_at__gt=since).count(),
-        "ended": rows.filter(finished_at__gt=since).count(),
-        "nodes": len(_differing(basis["nodes"], present["nodes"])),
+    if namespaces is not None:
+        rows = rows.filter(namespace__in=namespaces)
+    came = {
+        "submitted": Count("pk", filter=Q(created_at__gt=since)),
+        "started": Count("pk", filter=Q(quota_reserved_at__gt=since)),
     }
+    there = rows.exclude(status=WorkloadStatus.FINISHED).aggregate(**came)
+    gone = rows.filter(status=WorkloadStatus.FINISHED, finished_at__gt=since).aggregate(**came, ended=Count("pk"))
+    return {**{name: there[name] + gone[name] for name in came}, "ended": gone["ended"]}
+
+
+def moved_nodes(basis: Mapping[str, Any], present: Mapping[str, Any]) -> int:
+    """Count the nodes that have changed since an answer; they do not outdate it."""
+    return len(_differing(basis["nodes"], present["nodes"]))
 
 
 def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -125,13 +138,15 @@ def _versions(cluster: Cluster, keys: Collection[Key]) -> dict[Key, str]:
         by_kind[kind].add((namespace, name))
     found = dict.fromkeys(keys, _ABSENT)
     for kind, places in by_kind.items():
-        rows = _of_kind(cluster, kind, {name for _, name in places})
+        rows = _of_kind(cluster, kind, {namespace for namespace, _ in places}, {name for _, name in places})
         found |= {(kind, *place): version for place, version in rows if place in places}
     return found
 
 
-def _of_kind(cluster: Cluster, kind: str, names: Collection[str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield namespace and name, and the version, of the objects with one of these names."""
+def _of_kind(
+    cluster: Cluster, kind: str, namespaces: Collection[str], names: Collection[str]
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield namespace and name, and the version, of the objects with one of these namespaces and names."""
     if kind in CONFIGURATION_KINDS:
         namespaced = CONFIGURATION_KINDS[kind].namespaced
         for row in CONFIGURATION_KINDS[kind].model.objects.filter(cluster=cluster, name__in=names):
@@ -140,9 +155,9 @@ def _of_kind(cluster: Cluster, kind: str, names: Collection[str]) -> Iterator[tu
         states = _node_states(cluster)
         yield from ((("", name), states[name]) for name in names if name in states)
     elif kind == "Workload":
-        yield from _workloads(Workload.objects.filter(cluster=cluster, name__in=names))
+        yield from _workloads(Workload.objects.filter(cluster=cluster, namespace__in=namespaces, name__in=names))
     elif kind in JOB_KINDS:
-        yield from _jobs(cluster, kind, names)
+        yield from _jobs(Job.objects.filter(cluster=cluster, kind=kind, namespace__in=namespaces, name__in=names))
 
 
 def _workloads(rows: QuerySet[Workload]) -> Iterator[tuple[tuple[str, str], str]]:
@@ -156,9 +171,9 @@ def _state(row: Workload) -> str:
     return content_version([str(getattr(row, name)) for name in _WORKLOAD_STATE])
 
 
-def _jobs(cluster: Cluster, kind: str, names: Collection[str]) -> Iterator[tuple[tuple[str, str], str]]:
+def _jobs(rows: QuerySet[Job]) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the jobs by their manifests and by their workloads, which end with them."""
-    for job in Job.objects.filter(cluster=cluster, kind=kind, name__in=names).prefetch_related("workloads"):
+    for job in rows.prefetch_related("workloads"):
         workloads = sorted(map(_state, job.workloads.all()))
         yield (job.namespace, job.name), content_version([str(job.uid), job.manifest, workloads])
 

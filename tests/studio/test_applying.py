@@ -266,6 +266,30 @@ def test_arrivals_starts_and_ends_of_others_are_counted_and_do_not_refuse(alice:
     assert (moved["submitted"], moved["nodes"]) == (3, 1)
 
 
+def test_changes_are_counted_in_the_namespaces_that_the_caller_sees(alice: SchemaClient, filled: Cluster) -> None:
+    make_namespace(filled, "other")
+    make_user("tenant")
+    RoleBinding.objects.create(cluster=filled, username="tenant", role=Role.SUBMITTER, namespace="team")
+    client = client_of(User.objects.get(username="tenant"))
+    question, everything = tried(client, "end: [team/w]"), tried(alice, "end: [team/w]")
+    now = timezone.now()
+    for namespace, name, changes in (
+        ("team", "came", {"created_at": now}),
+        ("team", "started", {"created_at": now, "quota_reserved_at": now, "status": "Admitted"}),
+        ("team", "over", {"created_at": now, "quota_reserved_at": now, "finished_at": now, "status": "Finished"}),
+        ("team", "ended", {"finished_at": now, "status": "Finished"}),
+        ("team", "long ago", {"finished_at": START, "status": "Finished"}),
+        ("other", "came", {"created_at": now}),
+        ("other", "started", {"created_at": now, "quota_reserved_at": now, "status": "Admitted"}),
+        ("other", "over", {"created_at": now, "quota_reserved_at": now, "finished_at": now, "status": "Finished"}),
+    ):
+        workload = make_workload(filled, name, {"cpu": "1"}, namespace=namespace)
+        Workload.objects.filter(pk=workload.pk).update(**changes)
+    found = alice.post(f"{QUESTIONS}{everything}/apply/?dry_run=true", format="json").json()["moved"]
+    assert found == {"submitted": 6, "started": 4, "ended": 3, "nodes": 0}
+    assert applied(client, question).json()["moved"] == {"submitted": 3, "started": 2, "ended": 2, "nodes": 0}
+
+
 @pytest.mark.parametrize(
     ("plan", "named"),
     [

@@ -4669,11 +4669,11 @@ export interface components {
         MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "NotAdmissible" | "HoldsQuota" | "NotQueued";
         /** @description The numbers of changes since the answer, which do not keep the plan from being applied. */
         Moved: {
-            /** @description Workloads. */
+            /** @description Workloads of the namespaces that you see. */
             submitted: number;
-            /** @description Workloads that got quota. */
+            /** @description Workloads of these namespaces that got quota. */
             started: number;
-            /** @description Workloads. */
+            /** @description Workloads of these namespaces. */
             ended: number;
             /** @description Nodes that came, went, or changed. */
             nodes: number;
