@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import orjson
 from django.db import transaction
@@ -36,16 +36,20 @@ IDEMPOTENCY_KEY: Final = OpenApiParameter(
 )
 
 _View = TypeVar("_View")
+_Place = ParamSpec("_Place")
+"""The parts of the address, such as the number of a question."""
 
 
-def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View, Request], Response]:
-    """Decorator for a view method that creates objects: it honours the header Idempotency-Key."""
+def done_once(
+    handler: Callable[Concatenate[_View, Request, _Place], Response],
+) -> Callable[Concatenate[_View, Request, _Place], Response]:
+    """Decorator for a view method that creates objects or acts: it honours the header Idempotency-Key."""
 
     @wraps(handler)
-    def handle(view: _View, request: Request) -> Response:
+    def handle(view: _View, request: Request, /, *place: _Place.args, **named: _Place.kwargs) -> Response:
         key = request.headers.get(HEADER)
         if key is None:
-            return handler(view, request)
+            return handler(view, request, *place, **named)
         if not (0 < len(key) <= _MAX_LENGTH and key.isascii() and key.isprintable()):
             raise ValidationError({HEADER: f"must be 1 to {_MAX_LENGTH} printable ASCII characters."})
         fingerprint = _fingerprint(request)
@@ -55,7 +59,7 @@ def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View,
         with transaction.atomic():
             if not reserve(user_id, key, fingerprint):
                 return _replay(user_id, key, fingerprint)
-            response = handler(view, request)
+            response = handler(view, request, *place, **named)
             kept = KeptAnswer.objects.filter(user_id=user_id, key=key)
             kept.update(status=response.status_code, data=orjson.loads(orjson.dumps(response.data, default=str)))
         return response

@@ -277,7 +277,13 @@ class PlanApplyView(_QuestionView):
     serializer_class = PlanResultSerializer
     writes_what_is_mirrored = True
 
-    @extend_schema(request=None, responses=PlanResultSerializer, operation_id="studio_questions_apply")
+    @extend_schema(
+        parameters=[IDEMPOTENCY_KEY],
+        request=None,
+        responses=PlanResultSerializer,
+        operation_id="studio_questions_apply",
+    )
+    @done_once
     def post(self, request: Request, question_id: int) -> Response:
         """Make the changes of a plan that was tried, all in one transaction, with your rights.
 

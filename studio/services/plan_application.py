@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import Cluster
@@ -95,10 +95,9 @@ class AppliedPlan:
 def apply_question(opened: Question, access: Access, user: User) -> AppliedPlan:
     """Apply the plan of a question with the rights of this user. Of two at once, the second is refused.
 
-    Raises NotAnswered, AlreadyApplied, and what `apply_plan` raises; nothing is stored then.
+    Raises NotAnswered, AlreadyApplied, and the errors of `apply_plan`; nothing is stored then.
     """
     title = f"Plan {opened.pk}" + (f" ({opened.name})" if opened.name else "")
-    # The audit of quotas is written when the transaction commits.
     with because(title), transaction.atomic():
         question = Question.objects.select_for_update().filter(pk=opened.pk).first()
         if question is None:
@@ -113,6 +112,8 @@ def apply_question(opened: Question, access: Access, user: User) -> AppliedPlan:
             "objects": [asdict(change) for change in done.objects],
         }
         question.save(update_fields=["applied_at", "applied"])
+        # It writes the audit of quotas, which a caller's transaction would write later, without the reason.
+        connection.check_constraints()
     return done
 
 
@@ -142,7 +143,7 @@ def apply_plan(
 ) -> AppliedPlan:
     """Make the changes of a plan, in one transaction. Without a user, the command line makes them.
 
-    Raises PlanOutdated, NotApplicable, and what `store_plan` raises.
+    Raises PlanOutdated, NotApplicable, and the errors of `store_plan`.
     """
     access = access or plan_access(user, cluster)
     require_not_mirrored(cluster)

@@ -82,7 +82,7 @@ class PlannedChanges:
 def planned_changes(cluster: Cluster, plan: Plan, user: User | None, now: float) -> PlannedChanges:
     """Read the changes that a plan makes. Nothing is stored.
 
-    Raises what `store_plan` raises, and InvalidRequest for a change of the vendors of devices.
+    Raises the errors of `store_plan`, and InvalidRequest for a change of the vendors of devices.
     """
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
@@ -111,7 +111,7 @@ def _attempt(cluster: Cluster, plan: Plan, user: User | None, now: float) -> Pla
 
 
 def _acts(cluster: Cluster, plan: Plan) -> Iterator[Change]:
-    """Yield what happens to single workloads."""
+    """Yield the ends, requeues and priorities of single workloads."""
     yield from (EndWorkload(key) for key in plan.end)
     yield from (RequeueWorkload(key) for key in plan.requeue)
     names = {name for _, name in plan.priorities}

@@ -374,6 +374,35 @@ def test_a_plan_is_applied_once(alice: SchemaClient, filled: Cluster) -> None:
     assert refused(alice, question) == (409, "AlreadyApplied")
 
 
+def test_a_plan_that_is_applied_again_with_its_key_gets_the_first_answer(alice: SchemaClient, filled: Cluster) -> None:
+    """It is stored once, and the audit names the plan although the key is stored in the same transaction."""
+    question = tried(alice, QUOTA % 12)
+    other = tried(alice, QUOTA % 12)
+    before = AuditRecord.objects.count()
+    first, again = (applied(alice, question, headers={"Idempotency-Key": "k"}) for _ in range(2))
+    assert (first.status_code, again.status_code) == (200, 200), again.content
+    assert again.json() == first.json()
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+    records = list(AuditRecord.objects.order_by("id")[before:])
+    assert [(row.kind, row.name, row.reason) for row in records] == [("ClusterQueue", "main", f"Plan {question}")]
+    assert refused(alice, question) == (409, "AlreadyApplied"), "without the key"
+    answer = applied(alice, other, headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer.json()["reason"]) == (409, "Conflict"), "the key is that of another plan"
+
+
+def test_a_refusal_and_a_dry_run_leave_no_key(alice: SchemaClient, filled: Cluster) -> None:
+    question, key = tried(alice, QUOTA % 12), {"Idempotency-Key": "k"}
+    Question.objects.update(state="Running")
+    assert applied(alice, question, headers=key).json()["reason"] == "NotAnswered"
+    Question.objects.update(state="Answered")
+    checked = alice.post(f"{QUESTIONS}{question}/apply/?dry_run=true", format="json", headers=key)
+    assert checked.status_code == 200
+    assert nominal() == 10_000
+    assert applied(alice, question, headers=key).status_code == 200
+    assert nominal() == 12_000
+
+
 def test_a_question_without_an_answer_and_one_of_another_kind_are_refused(alice: SchemaClient, filled: Cluster) -> None:
     asked = alice.post(QUESTIONS, {"kind": "what-if", "plan": "end: [team/a]"}, format="json").json()["id"]
     assert refused(alice, asked) == (409, "NotAnswered")

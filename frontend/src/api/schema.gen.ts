@@ -20371,7 +20371,10 @@ export interface operations {
                 /** @description Dry run: answer as usual, but store nothing. */
                 dry_run?: boolean;
             };
-            header?: never;
+            header?: {
+                /** @description A key of your choice. If it is sent again within a day with the same body, the first answer is repeated and nothing is done twice; with another body, the answer is 409. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 question_id: number;
             };
