@@ -201,10 +201,10 @@ class PendingQueue:
 
     def _sorted(self, infos: Iterable[WorkloadInfo]) -> Iterator[WorkloadInfo]:
         """Yield workloads in queue order. Their number may be large, and most readers want the first few."""
-        heap = [(self._place(info), info) for info in infos]
+        heap = [(self._place(info), number, info) for number, info in enumerate(infos)]
         heapify(heap)
         while heap:
-            yield heappop(heap)[1]
+            yield heappop(heap)[2]
 
     def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
         """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""
