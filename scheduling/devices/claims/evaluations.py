@@ -16,7 +16,7 @@ from scheduling.devices.claims.cel import Meter, compile_selector
 from scheduling.devices.claims.cel_values import CelError
 from scheduling.devices.claims.matching import variables
 from scheduling.devices.claims.objects import DeviceId, DevicePool, PublishedDevice
-from scheduling.model.quantity import NANOS, amount_in_words
+from scheduling.model.quantity import write_quantity
 
 MAX_NAMESPACE_STEPS: Final = 2_000_000
 """The steps that a namespace can accumulate. A step takes about a hundred nanoseconds."""
@@ -45,9 +45,8 @@ class DeviceKind(NamedTuple):
         """Its name among the resources of nodes, as messages show it."""
         name = f"devices of class {self.device_class}"
         if self.capacity:
-            parts = (
-                f"{amount_in_words(dimension, -(-nanos // NANOS))} of {dimension}" for dimension, nanos in self.capacity
-            )
+            # Exact, because it tells kinds apart.
+            parts = (f"{write_quantity(nanos)} of {dimension}" for dimension, nanos in self.capacity)
             name = f"{' and '.join(parts)} of {name}"
         return f"{name} where {' and '.join(self.selectors)}" if self.selectors else name
 

@@ -126,12 +126,19 @@ class TestQuota:
 class TestNodes:
     def test_a_device_counts_as_often_as_the_requested_part_fits(self) -> None:
         found = rules(templates=(claim_template("small", of("20Gi")), claim_template("large", of("50Gi"))))
-        small, large = f"20 GiB of memory of {CLASS}", f"50 GiB of memory of {CLASS}"
+        small, large = f"20Gi of memory of {CLASS}", f"50Gi of memory of {CLASS}"
         for name in ("small", "large"):
             charge(found, pod_spec(name))
         assert found.places.on_node(Node("n1")).allocatable == {small: 8, large: 2}
         assert charge(found, pod_spec("large")).devices == {large: 1, small: 3}
         assert charge(found, pod_spec("small")).devices == {small: 1, large: 1}
+
+    def test_kinds_that_differ_by_little_are_counted_apart(self) -> None:
+        found = rules(templates=(claim_template("even", of("20Gi")), claim_template("more", of("20481Mi"))))
+        for name in ("even", "more"):
+            charge(found, pod_spec(name))
+        steps = f"20Gi of memory of {CLASS}", f"20481Mi of memory of {CLASS}"
+        assert [found.places.on_node(Node("n1")).allocatable[each] for each in steps] == [8, 6]
 
     def test_parts_that_claims_of_others_hold_are_taken(self) -> None:
         theirs = claim("theirs", [("n1", "gpu-0")])
@@ -139,7 +146,7 @@ class TestNodes:
         result |= {"shareID": "a671734a-e8e5-11e4-8fde-42010af09327", "consumedCapacity": {"memory": "30Gi"}}
         found = rules(templates=(claim_template("small", of("20Gi")),), claims=(theirs,))
         charge(found, pod_spec("small"))
-        assert found.places.on_node(Node("n1")).foreign_usage == {f"20 GiB of memory of {CLASS}": 2}
+        assert found.places.on_node(Node("n1")).foreign_usage == {f"20Gi of memory of {CLASS}": 2}
 
     def test_equal_devices_are_weighed_once_for_a_kind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Tenants name kinds: a cluster with many devices must not weigh each of them again for each kind."""
