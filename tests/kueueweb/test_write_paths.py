@@ -119,6 +119,8 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("patch", "studio/questions/{question_id}/"): Write(
         {"name": "plan"}, right=codes(409), again=codes(409), refused=(404,)
     ),
+    # Nor is it applied: tests/studio/test_applying.py applies a plan as another tenant, and twice at once.
+    ("post", "studio/questions/{question_id}/apply/"): Write(right=codes(409), again=codes(409), refused=(404,)),
     ("delete", "studio/questions/{question_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "saved-views/"): Write(
         {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}}, own=True, right=codes(201),

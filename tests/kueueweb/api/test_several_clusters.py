@@ -258,7 +258,7 @@ def test_a_report_is_of_what_the_reader_sees_in_each_cluster(two: tuple[Cluster,
     assert [row[:3] for row in found["rows"]] == [
         ["east", "other/w1", 1], ["east", "team/w0", 1], ["west", "team/w0", 1],
     ]  # fmt: skip
-    assert found["totals"] == {"preemptions": 3}
+    assert found["totals"] == {"preemptions": 3, "lost_device_hours": 0}
     [first, *others] = [column["name"] for column in mixed.get(address, {"cluster": "*", **since}).json()["columns"]]
     assert first == "cluster"
     alone = mixed.get(address, {"cluster": "east", **since}).json()
