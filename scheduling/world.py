@@ -239,8 +239,8 @@ class World(WorldObjects):
         self._state.wake_inadmissible()
 
     def _read_outdated(self) -> int:
-        """Read some outdated workloads again, and wake those that were held back for one that left its queue. Return
-        the number read."""
+        """Read some outdated workloads again and return their number. Wake the workloads that were held back for a
+        workload that left its queue."""
         read = self._records.read_outdated()
         if read:
             self._state.wake_held_back()

@@ -18,7 +18,8 @@ from queues.api.expected_start import EXPECTED_COLUMNS, ExpectedStartSerializer,
 from queues.models import Workload
 from queues.services.visibility import Reader, visibility_of
 from scheduler.store.kept_world import kept_world
-from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, WaitState, WorkloadHolder
+from scheduling.advice.explanation import Explanation, Victim, Waiting, WorkloadHolder
+from scheduling.advice.waiting_rules import Rule, WaitState
 from scheduling.cycle.planned_starts import PlannedStart
 from scheduling.model.times import rfc3339
 

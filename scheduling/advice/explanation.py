@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from heapq import nlargest
 from itertools import islice, product
 
+from scheduling.advice.waiting_rules import (
+    BEYOND_EMPTY_NODES,
+    BEYOND_USER_LIMIT,
+    NEVER,
+    OF_NODES,
+    REMEDIES,
+    RULES,
+    UNPLANNED,
+    Rule,
+    WaitState,
+)
 from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
 from scheduling.cycle.explain import describe_refusals
 from scheduling.cycle.flavor_topology import topology_request
@@ -35,99 +45,6 @@ MAX_CHOICES = 16
 MAX_CONTENDERS = 64
 """At most this many heads of other ClusterQueues are nominated to find their order. Each costs as much as in a
 cycle."""
-
-
-class WaitState(StrEnum):
-    """The object of the wait, as one token."""
-
-    HOLDS_QUOTA = "HoldsQuota"
-    """It waits for no quota: it runs, or its checks or pods are not ready yet."""
-    FITS_NOW = "FitsNow"
-    """Nothing is missing: the next cycle that reaches it admits it."""
-    PREEMPTS = "Preempts"
-    """It fits once the workloads that it may preempt have stopped."""
-    WAITS = "Waits"
-    """It fits once other workloads end, or another rule lets it pass."""
-    CANNOT_START = "CannotStart"
-    """It can never start unless the request or the configuration changes."""
-    NOT_QUEUED = "NotQueued"
-    """It has ended, or no queue has it."""
-
-
-class Rule(StrEnum):
-    """The rule that makes the workload wait."""
-
-    NONE = "None"
-    """No rule: it fits, or it holds quota."""
-    QUEUEING = "Queueing"
-    """The workload is on hold, gated or backs off, or its LocalQueue or ClusterQueue does not admit."""
-    VALIDATION = "Validation"
-    """Namespace selector, LimitRange, resource limits, device request, admission check, or the replaced slice."""
-    COVERED_RESOURCES = "CoveredResources"
-    """It requests a resource that no resource group of its ClusterQueue covers."""
-    FLAVOR_MATCH = "FlavorMatch"
-    """The taints or node labels of every flavor exclude its pods."""
-    TOPOLOGY_FLAVOR = "TopologyFlavor"
-    """A pod set needs a topology, but its flavors do not include exactly one with a topology."""
-    MAXIMUM_QUOTA = "MaximumQuota"
-    """It requests more than an idle cohort would give, so that waiting cannot help."""
-    QUOTA = "Quota"
-    """Other workloads hold the quota."""
-    TOPOLOGY = "Topology"
-    """Quota is free, but no topology domain takes the pods together."""
-    DEVICES = "Devices"
-    """Quota is free, but no node has the free devices."""
-    NODES = "Nodes"
-    """Quota is free, but no node has room for pods without devices."""
-    NAMESPACE_QUOTA = "NamespaceQuota"
-    """The ResourceQuota of its namespace leaves too few devices."""
-    USER_LIMIT = "UserLimit"
-    """With it, its user would hold more than its ClusterQueue, or a cohort above, allows one user."""
-    PLANNED_START = "PlannedStart"
-    """It would fit, but it would delay the planned start of a workload before it (backfill)."""
-    QUEUE_ORDER = "QueueOrder"
-    """It would fit, but workloads before it have their turn first."""
-
-
-_RULES = {
-    RefusalKind.MISMATCH: Rule.FLAVOR_MATCH,
-    RefusalKind.UNAVAILABLE: Rule.COVERED_RESOURCES,
-    RefusalKind.EXCEEDS_MAXIMUM: Rule.MAXIMUM_QUOTA,
-    RefusalKind.LACKS: Rule.QUOTA,
-    RefusalKind.TOPOLOGY: Rule.TOPOLOGY,
-    RefusalKind.DEVICES: Rule.DEVICES,
-    RefusalKind.NODES: Rule.NODES,
-    RefusalKind.NAMESPACE_QUOTA: Rule.NAMESPACE_QUOTA,
-    RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
-    RefusalKind.USER_LIMIT: Rule.USER_LIMIT,
-    RefusalKind.PLANNED_START: Rule.PLANNED_START,
-}
-_REMEDIES = {
-    Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, its ResourceQuota is raised, or it requests less.",
-    Rule.USER_LIMIT: "It starts when other workloads of its user end, or the limit is raised.",
-    Rule.PLANNED_START: "It starts after the planned one, when other workloads end early, or when it declares a time "
-    "limit that ends before the planned start.",
-    Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
-    Rule.DEVICES: "It starts when enough devices become free, or when it requests less.",
-    Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",
-    Rule.QUOTA: "It starts when the missing quota becomes free.",
-    Rule.MAXIMUM_QUOTA: "It can never start unless it requests less, or the quota or the borrowing limit is raised.",
-    Rule.COVERED_RESOURCES: "It can never start unless the ClusterQueue covers these resources, or the workload does "
-    "not request them.",
-    Rule.FLAVOR_MATCH: "It can never start unless its node selector, affinity and tolerations match a flavor of the "
-    "ClusterQueue.",
-    Rule.TOPOLOGY_FLAVOR: "It can never start unless each pod set that needs a topology gets exactly one flavor that "
-    "has one.",
-    Rule.QUEUE_ORDER: "It starts when the workloads ahead of it are admitted.",
-}
-_UNPLANNED = (
-    " Its start cannot be planned: it would not fit even after the end of all workloads that declare a time limit. So "
-    "it holds no other workload back."
-)
-_OF_NODES = frozenset({Rule.DEVICES, Rule.NODES})
-_BEYOND_USER_LIMIT = "It can never start unless it requests less, or the limit of its user is raised."
-_BEYOND_EMPTY_NODES = "It can never start on the present nodes, even if they were empty, unless it requests less."
-_NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATCH, Rule.TOPOLOGY_FLAVOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +240,7 @@ class _Order:
             rule=rule,
             reason=reason,
             message=message,
-            remedy=remedy or _REMEDIES.get(rule, ""),
+            remedy=remedy or REMEDIES.get(rule, ""),
             cluster_queue=self._cq.name,
             strict=self._cq.spec.queueing_strategy is QueueingStrategy.STRICT_FIFO,
             position=self.place + 1,
@@ -380,7 +297,7 @@ class _Search:
         assignment = self._entry.assignment
         reason = assignment.no_fit_reason if mode is Mode.NO_FIT else assignment.reason_without_victims
         rule = self._rule()
-        never = rule in _NEVER or reason is PendingReason.TOPOLOGY_PLACEMENT_FAILED
+        never = rule in NEVER or reason is PendingReason.TOPOLOGY_PLACEMENT_FAILED
         flavors = tuple(self._flavors())
         lacking = {
             FlavorResource(verdict.flavor, need.resource): None
@@ -392,10 +309,10 @@ class _Search:
         remedy = ""
         if rule is Rule.USER_LIMIT and reason is PendingReason.EXCEEDS_MAX_QUOTA:
             never = True
-            remedy = _BEYOND_USER_LIMIT
-        if not victims and not never and rule in _OF_NODES and self._exceeds_empty_nodes(flavors):
+            remedy = BEYOND_USER_LIMIT
+        if not victims and not never and rule in OF_NODES and self._exceeds_empty_nodes(flavors):
             never = True
-            remedy = _BEYOND_EMPTY_NODES
+            remedy = BEYOND_EMPTY_NODES
         planned, unplanned = self._planned_start(rule) if not victims and not never else (None, "")
         return order.explanation(
             WaitState.PREEMPTS if victims else WaitState.CANNOT_START if never else WaitState.WAITS,
@@ -420,7 +337,7 @@ class _Search:
             return found, ""
         if self._parts.planner.plans_before(self._info, self._cq):
             return None, " Its start is not planned: only the first workload that waits has a planned start."
-        return None, _UNPLANNED
+        return None, UNPLANNED
 
     def _would_delay(self) -> PlannedStart | None:
         return self._parts.planner.delayed_by(self._info, self._cq, self._entry.assignment)
@@ -433,7 +350,7 @@ class _Search:
             for name in verdict.pod_sets if verdict.resources else ():
                 group = id(self._cq.group_of[verdict.resources[0].resource])
                 open_to_it = flavors.setdefault(name, {}).setdefault(group, [])
-                if verdict.rule not in _NEVER:
+                if verdict.rule not in NEVER:
                     open_to_it.append(verdict.flavor)
         pod_sets = {each.name: each for each in self._info.pod_sets}
         return any(not self._fits_empty(pod_sets[name], groups.values()) for name, groups in flavors.items())
@@ -451,7 +368,7 @@ class _Search:
             mildest = min(refusals, key=lambda refusal: (SEVERITY[refusal.reason], -refusal.kind), default=None)
             if mildest is not None and (worst is None or SEVERITY[mildest.reason] > SEVERITY[worst.reason]):
                 worst = mildest
-        return _RULES[worst.kind] if worst is not None else Rule.QUOTA
+        return RULES[worst.kind] if worst is not None else Rule.QUOTA
 
     def _flavors(self) -> Iterator[FlavorVerdict]:
         taken: dict[Cell, int] = {}

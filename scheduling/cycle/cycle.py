@@ -386,10 +386,11 @@ class Cycle:
         # A plan counts such an entry itself: with its reservation, it would be counted twice.
         for usage, topology in self._kept_free:
             self._remove(usage, topology)
-        delays = self._nominator.delays_planned_start(entry)
-        for usage, topology in self._kept_free:
-            self._add(usage, topology)
-        return delays
+        try:
+            return self._nominator.delays_planned_start(entry)
+        finally:
+            for usage, topology in self._kept_free:
+                self._add(usage, topology)
 
     def _use(self, entry: Entry) -> None:
         """Charge an assignment's usage, to its user too, until the end of the cycle."""

@@ -105,7 +105,7 @@ class _Ended:
         self._count = 0
 
     def let(self, count: int) -> None:
-        """Have this number of workloads removed."""
+        """Remove or restore workloads until this number of them is removed."""
         while self._count < count:
             self._simulation.remove(self._ends[self._count][1], note=False)
             self._count += 1
@@ -263,8 +263,8 @@ class Planner:
         return assignment.mode is Mode.FIT
 
     def _ends(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> Ends:
-        """The workloads whose end may help, without those that are removed already: those of the cohort tree, and if
-        nodes matter those of all trees, which share nodes."""
+        """Return the declared ends of workloads that hold quota in the cohort tree; in all trees if nodes matter,
+        because trees share nodes. Removed workloads are left out."""
         state = self._state
         on_nodes = any(slot.topology for group in cq.groups for slot in group.flavors)
         on_nodes = on_nodes or any(self._devices.concerns(info) for info in waiting)
@@ -290,7 +290,7 @@ class Planner:
 
     @contextmanager
     def _without(self, infos: Iterable[WorkloadInfo]) -> Iterator[None]:
-        """Have workloads removed, apart from those that are removed already."""
+        """Remove these workloads from the usage until the exit. Workloads that are removed already stay removed."""
         simulation = self._state.simulation
         removed = [info for info in dict.fromkeys(infos) if info.key not in simulation.removed]
         for info in removed:
@@ -303,7 +303,7 @@ class Planner:
 
     @contextmanager
     def _with(self, info: WorkloadInfo, assignment: Assignment) -> Iterator[None]:
-        """Have an assignment charged, as if its workload were admitted."""
+        """Charge an assignment until the exit, as if its workload were admitted."""
         usage, topologies, fleet = tuple(assignment.usage.items()), self._state.topology_flavors, self._state.fleet
         add_usage(usage)
         for flavor, charge in assignment.topology_usage:

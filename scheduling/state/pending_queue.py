@@ -186,8 +186,8 @@ class PendingQueue:
         return (usage, info.key != self._sticky, info.order)
 
     def firsts(self, taken: WorkloadInfo | None = None) -> Iterator[WorkloadInfo]:
-        """Yield the first of each group of equal workloads in queue order, without those that back off. `taken`: a
-        workload that counts although it was taken from the queue to be decided."""
+        """Yield the first of each group of equal workloads in queue order. Workloads that back off are left out.
+        `taken` counts too: a workload that was taken from the queue to be decided."""
         return self._sorted([*self._firsts(), *([taken] if taken is not None else [])])
 
     def firsts_before(self, info: WorkloadInfo) -> Iterator[WorkloadInfo]:

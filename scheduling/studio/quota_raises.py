@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from scheduling.advice.explanation import Rule
+from scheduling.advice.waiting_rules import Rule
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.resources import FlavorResource

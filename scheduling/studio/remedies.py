@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-from scheduling.advice.explanation import WaitState
+from scheduling.advice.waiting_rules import WaitState
 from scheduling.model.workload import Workload
 from scheduling.studio.fewest_ends import fewest_ends
 from scheduling.studio.other_places import back_in_service, moves, other_places

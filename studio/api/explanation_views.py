@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.api.flags import flag
 from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView
-from scheduling.advice.explanation import WaitState
+from scheduling.advice.waiting_rules import WaitState
 from studio.api.question_views import QuestionSummarySerializer, summary_json
 from studio.api.remedies import RemediesSerializer, shown_remedies
 from studio.models import QuestionKind

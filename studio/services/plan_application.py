@@ -85,8 +85,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class AppliedPlan:
-    """The changed objects, and the numbers of workloads, of those that the user sees, and nodes that changed since the
-    answer."""
+    """The changed objects, and by kind of change the number of workloads and nodes that changed since the answer.
+
+    Only workloads of the user's namespaces are counted.
+    """
 
     objects: tuple[Change, ...]
     moved: Mapping[str, int]
@@ -224,8 +226,8 @@ def _prioritize(cluster: Cluster, value: int, name: str, actor: str) -> Callable
 
 
 def _acted(action: PlanAction, keys: Iterable[str], act: Callable[[_Keys], _Keys]) -> Iterator[Change]:
-    """Yield the workloads on which a service acts. A workload that does not change, such as a waiting one that is
-    requeued, stays as it is in the trial, too."""
+    """Yield the result for each workload. A service may leave one unchanged, as the trial did: a waiting workload that
+    is requeued stays as it is."""
     pairs = [split_key(key) for key in keys]
     changed = set(act(pairs))
     for pair in pairs:

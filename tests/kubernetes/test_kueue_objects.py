@@ -237,6 +237,37 @@ def test_kubectl_reads_and_writes_as_with_kueue(server: JobServer) -> None:
     assert _versions(served) == settled, "nothing happens, and nothing is written"
 
 
+def test_kubectl_selects_backfill_and_sees_which_workload_it_holds_back(server: JobServer) -> None:
+    """Three of four cores are busy for an hour: a workload of four has a planned start then."""
+    served = RealServedCluster(server)
+    served.apply("ResourceFlavor", "plain", {"spec": {}})
+    annotations = {"kueueweb.io/backfill": "easy"}
+    served.apply("ClusterQueue", "main", {**queue_spec("4"), "metadata": {"name": "main", "annotations": annotations}})
+    served.apply("LocalQueue", "local", {"spec": {"clusterQueue": "main"}}, "team")
+    served.until("the queues are here", lambda: LocalQueue.objects.exists() and ClusterQueue.objects.exists())
+    for name, cpu, seconds, decided in (
+        ("busy", "3", 3600, "Admitted"),
+        ("big", "4", 600, "WaitingForQuota"),
+        ("long", "1", 7200, "WaitingForPlannedStart"),
+        ("short", "1", 600, "Admitted"),
+    ):
+        manifest = job(name, suspend=True, requests={"cpu": cpu})
+        labels = {"kueue.x-k8s.io/queue-name": "local", "kueue.x-k8s.io/max-exec-time-seconds": str(seconds)}
+        manifest["metadata"] = {"name": name, "namespace": "team", "labels": labels}
+        server.kubectl("apply", "-f", "-", manifests=[manifest])
+        served.until(f"{name} is decided on: {decided}", partial(_is_decided, name, decided))
+    held = Workload.objects.get(job__name="long").name
+    served.until(
+        "kubectl says why it waits",
+        lambda: "would delay the planned start" in server.kubectl("describe", "workload", "-n", "team", held),
+    )
+
+
+def _is_decided(job_name: str, decided: str) -> bool:
+    row = Workload.objects.filter(job__name=job_name).first()
+    return row is not None and decided in (row.status, row.reason)
+
+
 def _turn(served: RealServedCluster, turns: range) -> None:
     """Every turn is ten seconds after the one before, so that no write of a status has to wait for its second."""
     for number in turns:

@@ -48,7 +48,7 @@ class Machines:
                 first.set_kubelet(node, runs=verb == "start")
             case ["exec", node, "sh", "-c", command] if "kube-apiserver.yaml" in command:
                 plane = self._planes[node.removesuffix(_CONTROL_PLANE)]
-                # The suite binds the API server to its own machine's loopback, where nobody reaches it, and back.
+                # The suite binds the API server to the loopback of its container, which cuts it off, and back.
                 if "/d'" in command:
                     self._starter.submit(plane.start_api_server).result()
                 else:

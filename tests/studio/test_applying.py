@@ -341,7 +341,9 @@ def test_a_plan_is_applied_with_the_rights_of_the_caller(alice: SchemaClient, fi
     assert refused(client_of(operator), unsaved) == (404, "NotFound"), "it is not shared"
     assert statuses()["a"] == "Admitted"
     assert applied(client_of(operator), question).status_code == 200
-    assert Question.objects.get(pk=question).applied["by"] == "operator"  # type: ignore[index]
+    stored = Question.objects.get(pk=question).applied
+    assert stored is not None
+    assert stored["by"] == "operator"
 
 
 def test_an_author_who_lost_the_role_can_not_apply(filled: Cluster) -> None:
@@ -417,7 +419,7 @@ def test_a_question_without_an_answer_and_one_of_another_kind_are_refused(alice:
 
 @pytest.mark.parametrize("plans", [1, 2])
 def test_of_two_at_once_one_wins(alice: SchemaClient, filled: Cluster, plans: int) -> None:
-    """Of one plan twice, and of two plans that change the same queue."""
+    """One plan is applied twice, or two plans change the same queue."""
     questions = [tried(alice, QUOTA % (12 + number)) for number in range(plans)] * (3 - plans)
     schema()
     together, found = threading.Barrier(2), []

@@ -16,7 +16,7 @@ from accounts.models import Cluster, RoleBinding
 from accounts.models import Role as UserRole
 from foundation.redis_client import redis_client
 from queues.models import ClusterQueue, LocalQueue, Workload
-from scheduling.advice.explanation import WaitState
+from scheduling.advice.waiting_rules import WaitState
 from studio.api import explanation_views
 from studio.models import Question, QuestionState
 from studio.services.leases import CHANNEL, forget_questions

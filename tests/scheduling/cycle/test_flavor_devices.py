@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scheduling.advice.explanation import Rule
+from scheduling.advice.waiting_rules import Rule
 from scheduling.model.decisions import CycleResult
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement

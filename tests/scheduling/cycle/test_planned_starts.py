@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.advice.explanation import Rule, WaitState
+from scheduling.advice.waiting_rules import Rule, WaitState
 from scheduling.cycle.planned_starts import PlannedAmount, PlannedStart
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.device import Device

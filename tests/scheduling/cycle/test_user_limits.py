@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduling.advice.explanation import Rule, WaitState
+from scheduling.advice.waiting_rules import Rule, WaitState
 from scheduling.model.cohort import UserLimit
 from scheduling.model.workload import Workload
 from scheduling.run_until_idle import run_until_idle

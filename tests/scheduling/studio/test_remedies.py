@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.advice.explanation import WaitState
+from scheduling.advice.waiting_rules import WaitState
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import Cohort, ResourceQuota
 from scheduling.model.pod import PodTemplate

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.claims import places
 from scheduling.devices.claims.allocation import allocate, allocation_status
 from scheduling.devices.claims.charges import ClaimRules
 from scheduling.devices.claims.claim_reading import read_claim_spec, read_shares, read_taken
-from scheduling.devices.claims.consumed_capacity import consumed_by, read_amounts
+from scheduling.devices.claims.consumed_capacity import Dimension, read_amounts
 from scheduling.devices.claims.evaluations import Evaluations
 from scheduling.model.configuration import CapacitySource, Configuration, DeviceClassMapping
 from scheduling.model.node import Node
@@ -148,20 +148,25 @@ class TestNodes:
         charge(found, pod_spec("small"))
         assert found.places.on_node(Node("n1")).foreign_usage == {f"20Gi of memory of {CLASS}": 2}
 
-    def test_equal_devices_are_weighed_once_for_a_kind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_equal_devices_are_weighed_once_for_a_kind(self) -> None:
         """Tenants name kinds: a cluster with many devices must not weigh each of them again for each kind."""
-        weighed: list[Any] = []
+        weighed: list[int | None] = []
 
-        def counted(dimensions: Any, requested: Any) -> dict[str, int] | None:
-            weighed.append(dimensions)
-            return consumed_by(dimensions, requested)
+        class Weighed(Dimension):
+            def consumed(self, requested: int | None) -> int | None:
+                weighed.append(requested)
+                return requested
 
-        monkeypatch.setattr(places, "consumed_by", counted)
-        templates = tuple(claim_template(f"of-{size}", of(f"{size}Gi")) for size in (1, 2, 3))
-        found = rules(*(shared(f"gpu-{index}") for index in range(50)), templates=templates)
+        templates = [claim_template(f"of-{size}", of(f"{size}Gi")) for size in (1, 2, 3)]
+        slices = resource_slice("n1", [shared(f"gpu-{index}") for index in range(50)])
+        known = objects(driver_class(), slices, *templates)
+        (pool,) = known.pools
+        devices = tuple(replace(each, dimensions={"memory": Weighed(80 * GI * NANOS)}) for each in pool.devices)
+        by_device = Configuration(device_class_mappings=(DeviceClassMapping("gpus", (DRIVER,)),))
+        found = ClaimRules(replace(known, pools=(replace(pool, devices=devices),)), by_device)
         for size in (1, 2, 3):
             charge(found, pod_spec(f"of-{size}"))
-        assert len(weighed) == 3
+        assert weighed == [size * GI * NANOS for size in (1, 2, 3)]
 
     def test_a_new_kind_costs_its_namespace_a_look_at_each_device(self) -> None:
         evaluations = Evaluations()
