@@ -133,6 +133,12 @@ class ClusterError(Exception):
         return self.status == HTTPStatus.CONFLICT
 
     @property
+    def passes(self) -> bool:
+        """The same request may be carried out later: there was no answer, or another writer or too many requests."""
+        busy = (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
+        return self.status in (0, *busy) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+    @property
     def expired(self) -> bool:
         """The resourceVersion is too old: list again."""
         return self.status == HTTPStatus.GONE

@@ -260,7 +260,8 @@ class _Pass:
         self._count(case, verdict, done)
         found = list(task.found) if task is not None else []
         if verdict.finish is not None:
-            self._finish(case, verdict.finish, found)
+            if task is not None and task.answered:
+                self._finish(case, verdict.finish, found)
             return
         if verdict.run and task is not None and not found:
             verdict.answer, verdict.dispatch = None, case.dispatch  # the cluster could not create its job yet
@@ -314,8 +315,9 @@ class _Pass:
             Workload.objects.filter(pk=case.workload.pk).update(multikueue=dispatch)
 
     def _finish(self, case: Case, ending: tuple[str, str], found: Sequence[JsonObject]) -> None:
-        """Our workload ends as its copy has, after its job shows how."""
-        self._jobs.follow(case, found)
+        """Our workload ends as its copy has, after its job shows how: its end deletes the job in the worker."""
+        if self._jobs.follow(case, found):
+            return
         reason, message = ending
         known = FinishedReason(reason) if reason in set(FinishedReason) else FinishedReason.SUCCEEDED
         key = (case.workload.namespace, case.workload.name)

@@ -15,6 +15,7 @@ from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.multikueue.manager_rows import Case
+from scheduling.manifest.merge_patch import difference
 
 _log = logging.getLogger(__name__)
 
@@ -45,11 +46,14 @@ class LocalJobs:
         for uid in [uid for uid, alike in copied.items() if now - alike.seconds >= _AGAIN_SECONDS]:
             del copied[uid]
 
-    def follow(self, case: Case, found: Sequence[JsonObject]) -> None:
-        """Copy the status of each job in the worker to the one here."""
+    def follow(self, case: Case, found: Sequence[JsonObject]) -> bool:
+        """Copy the status of each job in the worker to the one here. Return whether a later attempt may do more: the
+        API server did not answer, or was too busy.
+        """
         kind = case.kind
         if kind is None or kind.stopping is Stopping.DELETE_PODS:
-            return  # its own controller is at work here too, and would overwrite it
+            return False  # its own controller is at work here too, and would overwrite it
+        again = False
         for remote in found:
             metadata = remote["metadata"]
             alike = self._copied.get(metadata["uid"])
@@ -60,6 +64,8 @@ class LocalJobs:
                     self._copied[metadata["uid"]] = Alike(metadata["resourceVersion"], self._now)
             except ClusterError as error:
                 _log.warning("The status of %s can't be copied from its worker: %s", case.key, error)
+                again = again or error.passes
+        return again
 
     def _copy(self, kind: JobKind, remote: JsonObject) -> bool:
         """Copy the status; return whether both jobs have the same status now."""
@@ -92,9 +98,7 @@ def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObj
     before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
     if kind.stopping is Stopping.DELETE:
         wanted = _with_own_gate(here, wanted)
-    patch: JsonObject = {key: None for key in before if key not in wanted}
-    patch |= {key: value for key, value in wanted.items() if before.get(key) != value}
-    return patch or None
+    return difference(before, wanted) or None
 
 
 def _with_own_gate(here: JsonObject, wanted: JsonObject) -> JsonObject:

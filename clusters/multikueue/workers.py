@@ -50,6 +50,7 @@ class Task:
     * remove: the copy that is deleted, with its job unless `keep_job`.
     * run: the jobs to create unless they exist, or, without `makes`, only to read; found: the created and the read
       ones.
+    * answered: whether the worker carried the steps out, or refused them for good.
     """
 
     key: str
@@ -62,6 +63,7 @@ class Task:
     found: list[JsonObject] = field(default_factory=list)
     created: bool = False
     error: str = ""
+    answered: bool = False
 
 
 class Worker:
@@ -109,8 +111,10 @@ class Worker:
         for task in tasks:
             try:
                 self._do(task, jobs)
+                task.answered = True
             except ClusterError as error:
                 task.error = str(error)
+                task.answered = not error.passes
                 if error.status == 0:
                     self._fail(error, now)
                     return

@@ -189,6 +189,57 @@ def test_the_end_there_is_the_end_here(manager: Manager) -> None:
     assert (manager.with_copy(), manager.with_job(), manager.pods()) == (set(), set(), [])
 
 
+def test_a_job_shows_its_end_although_a_part_of_its_status_was_emptied(manager: Manager) -> None:
+    """The API server refuses a finished Job whose status still has uncounted pods."""
+    running(manager)
+    west = manager.workers["west"].client
+    counting = {"uncountedTerminatedPods": {"succeeded": ["uid-1"]}, "active": 0}
+    west.patch(JOBS, "team", "train", {"status": counting}, subresource="status")
+    manager.turn()
+    here = manager.client.get(JOBS, "team", "train")
+    assert here is not None
+    assert here["status"]["uncountedTerminatedPods"] == {"succeeded": ["uid-1"]}
+    done = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {"succeeded": 1, "conditions": [done], "uncountedTerminatedPods": {"succeeded": None}}
+    west.patch(JOBS, "team", "train", {"status": status}, subresource="status")
+    manager.say("west", Finished="Succeeded")
+    manager.turn(2)
+    here = manager.client.get(JOBS, "team", "train")
+    assert here is not None
+    assert (here["status"]["succeeded"], here["status"]["uncountedTerminatedPods"]) == (1, {})
+
+
+def test_the_end_waits_until_the_job_here_shows_it(manager: Manager) -> None:
+    """The end deletes the job in the worker, and its status with it."""
+    running(manager)
+    west = manager.workers["west"].client
+    done = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    west.patch(JOBS, "team", "train", {"status": {"succeeded": 1, "conditions": [done]}}, subresource="status")
+    manager.say("west", Finished="Succeeded")
+    manager.server.guard.away = True
+    manager.follow()
+    assert (manager.row.status, manager.with_job()) == ("Admitted", {"west"})
+    manager.server.guard.away = False
+    manager.turn(2)
+    assert manager.row.status == "Finished"
+    here = manager.client.get(JOBS, "team", "train")
+    assert here is not None
+    assert here["status"]["succeeded"] == 1
+
+
+def test_a_worker_that_falls_silent_has_answered_no_task(manager: Manager) -> None:
+    running(manager)
+    worker = Worker("west", "", manager.workers["west"].client, "multikueue")
+    named = {"metadata": {"namespace": "team", "name": "train"}}
+    task = Task("team/train", run=[(JOB_KINDS["Job"], named)], makes=False)
+    manager.kill("west")
+    worker.act([task], manager.seconds)
+    assert not task.answered
+    manager.revive("west")
+    worker.act([task], manager.seconds)
+    assert (task.answered, [each["metadata"]["name"] for each in task.found]) == (True, ["train"])
+
+
 def test_a_job_in_the_way_is_not_touched(manager: Manager) -> None:
     west = manager.workers["west"]
     west.client.create(JOBS, {**job("train"), "metadata": {"name": "train", "namespace": "team"}})
