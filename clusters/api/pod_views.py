@@ -21,7 +21,7 @@ from queues.models import Pod, Workload
 
 FOLLOW_HEADER: Final = "X-Kueueweb-Follow"
 """The header of an answer that the web process replaces by the log, streamed as it comes (kueueweb.web.following)."""
-_MAX_TAIL: Final = 100_000
+MAX_TAIL: Final = 100_000
 _ENDED: Final = ("Succeeded", "Failed")
 _COLUMNS: Final = (
     "name", "uid", "pod_set", "replica", "phase", "ready", "terminating", "reason", "message", "restarts", "node_name",
@@ -66,7 +66,7 @@ class LogQuerySerializer(serializers.Serializer[Any]):
 
     container = serializers.CharField(default="", allow_blank=True, max_length=63)
     follow = serializers.BooleanField(default=False)
-    tail = serializers.IntegerField(default=None, allow_null=True, min_value=0, max_value=_MAX_TAIL)
+    tail = serializers.IntegerField(default=None, allow_null=True, min_value=0, max_value=MAX_TAIL)
     since = serializers.DateTimeField(default=None, allow_null=True)
     timestamps = serializers.BooleanField(default=False)
 
@@ -99,7 +99,7 @@ class PodLogView(ClusterView):
             OpenApiParameter(
                 "follow", bool, description="Follow the log until the container ends, for at most ten minutes."
             ),
-            OpenApiParameter("tail", int, description=f"Only this many of the last lines, at most {_MAX_TAIL}."),
+            OpenApiParameter("tail", int, description=f"Only this many of the last lines, at most {MAX_TAIL}."),
             OpenApiParameter("since", OpenApiTypes.DATETIME, description="Only lines from this time on."),
             OpenApiParameter("timestamps", bool, description="Begin each line with its time."),
         ],

@@ -493,7 +493,7 @@ def _needed(row: _WorkloadRow, pod_sets: Sequence[_PodSetRow]) -> int:
 
 def _observed(manifest: JsonObject, workload_uid: str) -> _Pod:
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
     ending = ending_of(_POD, manifest)
     pod = _Pod(
         namespace=metadata["namespace"],
@@ -514,7 +514,7 @@ def _observed(manifest: JsonObject, workload_uid: str) -> _Pod:
         status=pod_status(manifest),
     )
     if pod.workload_uid:
-        pod.row = _row(pod, replica_of(manifest), labels, annotations, status)
+        pod.row = _row(pod, replica_of(manifest), metadata, status)
     return pod
 
 
@@ -528,10 +528,10 @@ def _requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
 def _row(
     pod: _Pod,
     replica: int | None,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
+    metadata: Mapping[str, Any],
     status: Mapping[str, Any],
 ) -> ObservedPod:
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     index = annotations.get(_COMPLETION_INDEX, "")
     if replica is None and _INDEX.fullmatch(index):
         replica = int(index)
@@ -552,6 +552,7 @@ def _row(
         restarts=pod.status.restarts,
         containers=orjson.dumps(pod.status.containers).decode(),
         node_name=pod.node,
+        created_at=_moment(metadata.get("creationTimestamp")),
         started_at=_moment(status.get("startTime")),
         finished_at=max(ends) if ends and pod.ended else None,
     )

@@ -9,6 +9,7 @@ from kueueweb.wire import definitions
 from kueueweb.wire.resources import Resource, groups
 
 VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+READS: Final = ("get", "list", "watch")
 AUTHORIZATION: Final = "authorization.k8s.io"
 AUTHENTICATION: Final = "authentication.k8s.io"
 REVIEWS: Final = {
@@ -27,8 +28,15 @@ _OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...], tuple[str,
 
 
 def verbs_of(resource: Resource) -> list[str]:
-    """The verbs of a resource. As in Kubernetes, namespaces are deleted one at a time."""
+    """The verbs of a resource. As in Kubernetes, namespaces are deleted one at a time. Observed objects can be read."""
+    if resource.is_observed:
+        return list(READS)
     return [verb for verb in VERBS if verb != "deletecollection" or resource.kind != "Namespace"]
+
+
+def subresources_of(resource: Resource) -> list[str]:
+    """The subresources of a resource, all of which can be read."""
+    return [*(["status"] if resource.has_status else []), *resource.subresources]
 
 
 def core_versions() -> dict[str, Any]:
@@ -68,9 +76,9 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
             "kind": resource.kind, "verbs": verbs_of(resource),
         }  # fmt: skip
         entries.append({**entry, **_short(resource.short_names)})
-        if resource.has_status:
+        for name in subresources_of(resource):
             common = {"singularName": "", "namespaced": resource.namespaced, "kind": resource.kind}
-            entries.append({"name": f"{resource.plural}/status", **common, "verbs": ["get"]})
+            entries.append({"name": f"{resource.plural}/{name}", **common, "verbs": ["get"]})
     entries += [
         {
             "name": plural,
@@ -105,9 +113,10 @@ def _version(group: str, version: str, served: Sequence[Resource]) -> dict[str, 
     for resource in served:
         scope = "Namespaced" if resource.namespaced else "Cluster"
         entry = _entry(resource.plural, resource.kind, group, version, scope, verbs_of(resource), resource.short_names)
-        if resource.has_status:
-            kind = {"group": group, "version": version, "kind": resource.kind}
-            entry["subresources"] = [{"subresource": "status", "responseKind": kind, "verbs": ["get"]}]
+        kind = {"group": group, "version": version, "kind": resource.kind}
+        names = subresources_of(resource)
+        if names:
+            entry["subresources"] = [{"subresource": name, "responseKind": kind, "verbs": ["get"]} for name in names]
         entries.append(entry)
     return {"version": version, "resources": entries, "freshness": "Current"}
 

@@ -22,6 +22,7 @@ from kueueweb.wire.resources import JsonObject, Resource
 from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_by
 from queues.services.visibility import Reader
 
+_MAX_ID: Final = 2**63
 COMPUTED: Final = frozenset({"ClusterQueue", "Cohort", "LocalQueue"})
 """Their status is computed from many rows, so that no row's version shows a change of it."""
 
@@ -64,12 +65,6 @@ def version_of(item: JsonObject) -> int:
     return int(item["metadata"]["resourceVersion"])
 
 
-def _key(row: Any) -> Key:
-    if isinstance(row, tuple):
-        return str(row[1]), row[2], row[3]
-    return str(row.uid), getattr(row, "namespace", ""), row.name
-
-
 class ObjectReader:
     """Reads the objects of a resource that a user may see in a cluster."""
 
@@ -96,6 +91,8 @@ class ObjectReader:
         if selection.name:
             found = found.filter(name=selection.name)
         found = selected(found, self._resource, selection.labels, selection.fields)
+        if self._resource.default_filter and not selection.name:
+            found = self._resource.default_filter(found, self._cluster, selection.fields)
         annotated: QuerySet[Any] = found.annotate(written_by=written_by(found.model))
         return annotated
 
@@ -107,19 +104,19 @@ class ObjectReader:
         if token:
             version, after = _read_token(token)
             rows = rows.filter(self._behind(after))
-        rows = rows.order_by(*(("namespace", "name") if self._resource.namespaced else ("name",)))
+        rows = rows.order_by(*self._resource.ordering)
         found = list(rows[: limit + 1] if limit else rows)
         following = ""
         if limit and len(found) > limit:
             del found[limit:]
             last = found[-1]
-            following = _token(version, getattr(last, "namespace", ""), last.name)
-        return Page(self.objects(found, now), version, [_key(row) for row in found], following)
+            following = _token(version, [getattr(last, column) for column in self._resource.ordering])
+        return Page(self.objects(found, now), version, [self._key(row) for row in found], following)
 
     def known(self, selection: Selection, of: Iterable[Key] | None = None) -> list[Key]:
         """The keys of the objects that the selection names now; with `of`, only of these."""
         rows = self.rows(selection)
-        return [_key(row) for row in self._keys(rows if of is None else rows.filter(uid__in=[key[0] for key in of]))]
+        return self._light(self._keys(rows if of is None else rows.filter(self._of(of))))
 
     def changes(self, selection: Selection, cursor: int) -> Changes:
         """The objects whose version is above the cursor, and the keys of all that the selection names."""
@@ -127,11 +124,11 @@ class ObjectReader:
         rows = self.rows(selection)
         if self._resource.kind in COMPUTED:
             found = list(rows)
-            keys = [_key(row) for row in found]
+            keys = [self._key(row) for row in found]
             items = [item for item in self.objects(found, now) if version_of(item) > cursor]
         else:
             light = list(self._keys(rows))
-            keys = [_key(row) for row in light]
+            keys = self._light(light)
             changed = [row[0] for row in light if now.version_of(row[4]) > cursor]
             items = self.objects(list(rows.filter(pk__in=changed)), now) if changed else []
         return Changes(now.version, sorted(items, key=version_of), keys)
@@ -139,13 +136,25 @@ class ObjectReader:
     def _keys(self, rows: QuerySet[Any]) -> QuerySet[Any, tuple[Any, ...]]:
         namespace = F("namespace") if self._resource.namespaced else Value("")
         found = rows.order_by().prefetch_related(None).annotate(where=namespace)
-        keys: QuerySet[Any, tuple[Any, ...]] = found.values_list("pk", "uid", "where", "name", "written_by")
+        keys: QuerySet[Any, tuple[Any, ...]] = found.values_list(
+            "pk", self._resource.uid, "where", "name", "written_by"
+        )
         return keys
+
+    def _key(self, row: Any) -> Key:
+        return str(getattr(row, self._resource.uid)), getattr(row, "namespace", ""), row.name
+
+    @staticmethod
+    def _light(rows: Iterable[tuple[Any, ...]]) -> list[Key]:
+        return [(str(uid), namespace, name) for _, uid, namespace, name, _ in rows]
+
+    def _of(self, keys: Iterable[Key]) -> Q:
+        return Q(**{f"{self._resource.uid}__in": [key[0] for key in keys]})
 
     def written(self, of: Iterable[Key]) -> dict[str, int]:
         """The versions of the objects' rows alone, without statuses that are computed, by the uids that exist."""
         now = horizon()
-        rows = self._keys(self.rows(Selection()).filter(uid__in=[key[0] for key in of]))
+        rows = self._keys(self.rows(Selection()).filter(self._of(of)))
         return {str(row[1]): now.version_of(row[4]) for row in rows}
 
     def exists(self, namespace: str, name: str) -> bool:
@@ -167,9 +176,10 @@ class ObjectReader:
         versions = [now.version_of(row.written_by) for row in rows]
         if self._resource.kind in COMPUTED:
             versions = computed_statuses.versions(list(zip(found, versions, strict=True)))
-        reader, managers = Reader(self._access, self._cluster), managers_of(row.uid for row in rows)
+        reader = Reader(self._access, self._cluster)
+        managers = {} if self._resource.is_observed else managers_of(row.uid for row in rows)
         return [
-            self._shown(reader.manifest(item), version, managers.get(row.uid, {}))
+            self._shown(_readable(item, reader), version, managers.get(row.uid, {}))
             for row, item, version in zip(rows, found, versions, strict=True)
         ]
 
@@ -180,25 +190,44 @@ class ObjectReader:
             **item, "metadata": metadata,
         }  # fmt: skip
 
-    def _behind(self, after: tuple[str, str]) -> Q:
-        namespace, name = after
-        if not self._resource.namespaced:
-            return Q(name__gt=name)
-        return Q(namespace__gt=namespace) | Q(namespace=namespace, name__gt=name)
+    def _behind(self, after: Sequence[Any]) -> Q:
+        """The rows behind a row with these values in the columns of the order. Raises Refusal (410) for values that
+        these columns cannot have."""
+        columns = self._resource.ordering
+        if len(after) != len(columns):
+            raise _foreign_token()
+        found, equal = Q(), Q()
+        for column, value in zip(columns, after, strict=True):
+            kind = int if column == "id" else str
+            if not isinstance(value, kind) or isinstance(value, bool) or "\0" in str(value):
+                raise _foreign_token()
+            if isinstance(value, int) and not 0 <= value < _MAX_ID:
+                raise _foreign_token()
+            found |= equal & Q(**{f"{column}__gt": value})
+            equal &= Q(**{column: value})
+        return found
 
 
-def _token(version: int, namespace: str, name: str) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([version, namespace, name])).decode()
+def _readable(item: JsonObject, reader: Reader) -> JsonObject:
+    """The object without names that the reader may not see."""
+    if "message" in item:  # an event
+        return {**item, "message": reader.message(item["message"])}
+    return reader.manifest(item)
 
 
-def _read_token(token: str) -> tuple[int, tuple[str, str]]:
+def _token(version: int, last: Sequence[Any]) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps([version, last])).decode()
+
+
+def _read_token(token: str) -> tuple[int, list[Any]]:
     try:
-        version, namespace, name = orjson.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
+        version, last = orjson.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
     except (ValueError, TypeError):
         raise Refusal(HTTPStatus.BAD_REQUEST, "continue key is not valid: list again without it") from None
-    if (
-        not (isinstance(version, int) and isinstance(namespace, str) and isinstance(name, str))
-        or "\0" in namespace + name
-    ):
-        raise expired("the continue key belongs to another server: list again without it")
-    return version, (namespace, name)
+    if not (isinstance(version, int) and isinstance(last, list)):
+        raise _foreign_token()
+    return version, last
+
+
+def _foreign_token() -> Refusal:
+    return expired("the continue key belongs to another server: list again without it")

@@ -84,8 +84,14 @@ class ResourceView(WireView):
         columns = self.resource.columns(self.version)
         return tables.table(columns, items, metadata, timezone.now(), include=include)
 
+    def refuse_observed(self) -> None:
+        """Raise Refusal (405) where only the cluster or the scheduler writes."""
+        if self.resource.is_observed:
+            raise Refusal(405, f"{self.resource.qualified} are written by the cluster and by the scheduler only")
+
     def writer(self, verb: str, namespace: str, name: str = "") -> ObjectWriter:
         """Writes with the rights of the request. Raises Refusal (403) without the right to."""
+        self.refuse_observed()
         if not allows(self.access, self.resource, verb, namespace):
             raise self.forbidden(verb, namespace, name)
         options = self.request.data if self.request.method == "DELETE" else {}
@@ -106,10 +112,10 @@ class ListView(ResourceView):
     def get(self, request: Request, namespace: str = "") -> HttpResponse:
         """A list of the objects that the user may see; with `watch` their changes."""
         query = request.query_params
-        if _flag(query_text(query, "watch"), "watch"):
+        if flag(query_text(query, "watch"), "watch"):
             return self._watch(self.selection(namespace, verb="watch"))
         selection, reader = self.selection(namespace), self.reader()
-        token, limit = query_text(query, "continue"), _number(query_text(query, "limit"), "limit")
+        token, limit = query_text(query, "continue"), number(query_text(query, "limit"), "limit")
         page = reader.page(selection, limit, token)
         if not token:
             keys = reader.known(selection) if page.following else page.keys
@@ -119,12 +125,14 @@ class ListView(ResourceView):
 
     def post(self, request: Request, namespace: str = "") -> Response:
         """Create an object."""
+        self.refuse_observed()
         if self.resource.namespaced and not namespace:
             raise Refusal(405, "a namespaced object is created at the address of its namespace")
         return self.written(self.writer("create", namespace).create(request.data, namespace), 201)
 
     def delete(self, request: Request, namespace: str = "") -> HttpResponse:
         """Delete the selected objects, and answer with their last state."""
+        self.refuse_observed()
         if "deletecollection" not in verbs_of(self.resource):
             raise Refusal(405, f"{self.resource.qualified} are deleted one at a time")
         if self.resource.namespaced and not namespace:
@@ -134,7 +142,7 @@ class ListView(ResourceView):
             self.selection(namespace, verb="deletecollection"),
             self.writer("deletecollection", namespace),
         )
-        page = reader.page(selection, _number(query_text(query, "limit"), "limit"), query_text(query, "continue"))
+        page = reader.page(selection, number(query_text(query, "limit"), "limit"), query_text(query, "continue"))
         writer.delete_all(selection, page, request.data)
         return Response(self._body(page, self._metadata(page)))
 
@@ -151,8 +159,8 @@ class ListView(ResourceView):
             api_version=self.resource.api_version(self.version),
             version=query_text(query, "resourceVersion"),
             seconds=seconds_of(query_text(query, "timeoutSeconds")),
-            bookmarks=_flag(query_text(query, "allowWatchBookmarks"), "allowWatchBookmarks"),
-            initial_events=_flag(query_text(query, "sendInitialEvents"), "sendInitialEvents"),
+            bookmarks=flag(query_text(query, "allowWatchBookmarks"), "allowWatchBookmarks"),
+            initial_events=flag(query_text(query, "sendInitialEvents"), "sendInitialEvents"),
             form=self.form,
         )
         cursor = self.request.headers.get(CURSOR_HEADER)
@@ -211,7 +219,7 @@ class ObjectView(StatusView):
             return self.written(writer.patch(change_of(request, self.resource), namespace, name))
         query = request.query_params
         done = writer.apply(
-            request.data, namespace, name, manager=_manager(query), force=_flag(query_text(query, "force"), "force")
+            request.data, namespace, name, manager=_manager(query), force=flag(query_text(query, "force"), "force")
         )
         return self.written(done, 201 if done.created else 200)
 
@@ -234,7 +242,8 @@ def _manager(query: QueryDict) -> str:
     return manager
 
 
-def _flag(text: str, parameter: str) -> bool:
+def flag(text: str, parameter: str) -> bool:
+    """Return a boolean parameter; False without a text. Raises Refusal (400)."""
     if text.lower() in ("", "0", "f", "false"):
         return False
     if text.lower() in ("1", "t", "true"):
@@ -242,7 +251,8 @@ def _flag(text: str, parameter: str) -> bool:
     raise Refusal(400, f'{parameter}: Invalid value: "{text}": must be true or false')
 
 
-def _number(text: str, parameter: str) -> int:
+def number(text: str, parameter: str) -> int:
+    """Return a parameter that is a whole number; 0 without a text. Raises Refusal (400)."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -15,13 +15,15 @@ from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.get import configuration_manifests
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
+from gpus.models import Node
 from kinds.declaration import Kind
 from kueueweb.wire import tables
 from kueueweb.wire.job_objects import job_objects
+from kueueweb.wire.observed import event_objects, node_objects, pod_objects
 from kueueweb.wire.tables import Column
 from queues.api.configuration_views import VIEWS, KindListView
 from queues.kinds import KINDS
-from queues.models import Job, Workload
+from queues.models import Job, Pod, Workload, WorkloadEvent
 from queues.services.workload_objects import workload_manifest
 from scheduler.api.flavor_views import ResourceFlavorListView
 from scheduler.api.queue_views import ClusterQueueListView, CohortListView, LocalQueueListView
@@ -63,6 +65,18 @@ class Resource:
     """Field selectors in addition to the name and the namespace -> columns of the rows. Those of kueueweb.io are no
     fields of the object, but REST's filters of the same words.
     """
+    is_observed: bool = False
+    """Whether only the cluster or the scheduler writes it, so that it can be read but not written here."""
+    subresources: Sequence[str] = ()
+    """Subresources in addition to `status`, to be read."""
+    order: Sequence[str] = ()
+    """The columns by which lists are ordered, if not by namespace and name. Together they are unique."""
+    uid: str = "uid"
+    """The column with the uid of the object."""
+    cluster_path: str = "cluster"
+    """The path from a row to its cluster."""
+    default_filter: Callable[[QuerySet[Any], Cluster, str], QuerySet[Any]] | None = None
+    """Selects the rows of a list, given its field selector, where the whole list would be too long."""
 
     @property
     def singular(self) -> str:
@@ -70,8 +84,13 @@ class Resource:
 
     def all_rows(self, cluster: Cluster) -> QuerySet[Any]:
         """The rows of all users."""
-        found: QuerySet[Any] = self.model.objects.filter(cluster=cluster)
+        found: QuerySet[Any] = self.model.objects.filter(**{self.cluster_path: cluster})
         return found.filter(kind=self.kind) if self.model is Job else found
+
+    @property
+    def ordering(self) -> Sequence[str]:
+        """The columns by which lists are ordered."""
+        return self.order or (("namespace", "name") if self.namespaced else ("name",))
 
     @property
     def qualified(self) -> str:
@@ -156,8 +175,63 @@ _KUEUE: Final = (
     "ProvisioningRequestConfig", "ResourceFlavor", "Topology", "WorkloadPriorityClass",
 )  # fmt: skip
 
+_OBSERVED: Final[Sequence[Resource]] = (
+    Resource(
+        kind="Node",
+        plural="nodes",
+        group="",
+        versions=("v1",),
+        namespaced=False,
+        short_names=("no",),
+        model=Node,
+        rows=node_objects.node_rows,
+        uid="shown_uid",
+        objects=node_objects.node_objects,
+        columns=lambda _: node_objects.COLUMNS,
+        has_status=True,
+        fields={},
+        is_observed=True,
+    ),
+    Resource(
+        kind="Pod",
+        plural="pods",
+        group="",
+        versions=("v1",),
+        namespaced=True,
+        short_names=("po",),
+        model=Pod,
+        rows=pod_objects.pod_rows,
+        objects=pod_objects.pod_objects,
+        columns=lambda _: pod_objects.COLUMNS,
+        has_status=True,
+        fields=pod_objects.FIELDS,
+        is_observed=True,
+        subresources=("log",),
+        cluster_path="workload__cluster",
+    ),
+    Resource(
+        kind="Event",
+        plural="events",
+        group="",
+        versions=("v1",),
+        namespaced=True,
+        short_names=("ev",),
+        model=WorkloadEvent,
+        rows=event_objects.event_rows,
+        objects=event_objects.event_objects,
+        columns=lambda _: event_objects.COLUMNS,
+        has_status=False,
+        fields=event_objects.FIELDS,
+        is_observed=True,
+        order=event_objects.ORDER,
+        default_filter=event_objects.recent,
+    ),
+)
+"""Objects of the core group that only the cluster and the scheduler write."""
+
 RESOURCES: Final[Sequence[Resource]] = (
     _configuration("Namespace"),
+    *_OBSERVED,
     *(_jobs(kind) for kind in JOB_KINDS.values() if kind.has_workload and kind.api_version == "batch/v1"),
     *map(_configuration, _KUEUE),
     Resource(

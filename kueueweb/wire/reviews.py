@@ -15,7 +15,7 @@ from clusters.served.kueue_kinds import GROUP
 from kueueweb.api.content import JSONParser
 from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView
-from kueueweb.wire.discovery import verbs_of
+from kueueweb.wire.discovery import subresources_of, verbs_of
 from kueueweb.wire.protobuf import ReviewParser
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import RESOURCES, resource_named
@@ -80,8 +80,10 @@ class AccessReviewView(_ReviewView):
             queue = resource_named(GROUP, plural)
             return None if queue is None else verb == "get" and reads(self.access, queue, namespace)
         resource = resource_named(group, plural)
-        if resource is None or subresource not in ("", "status"):
+        if resource is None or subresource not in ("", *subresources_of(resource)):
             return None
+        if subresource in resource.subresources and verb != "get":
+            return False
         return allows(self.access, resource, verb, namespace)
 
 
@@ -100,6 +102,9 @@ class RulesReviewView(_ReviewView):
             verbs = [verb for verb in verbs_of(resource) if allows(self.access, resource, verb, where)]
             if verbs:
                 rules.append({"verbs": verbs, "apiGroups": [resource.group], "resources": [resource.plural]})
+            if verbs and resource.subresources:
+                names = [f"{resource.plural}/{name}" for name in resource.subresources]
+                rules.append({"verbs": ["get"], "apiGroups": [resource.group], "resources": names})
         if self.access.has_any_role:
             of_kinds = {"apiGroups": [definitions.GROUP], "resources": [definitions.PLURAL]}
             rules.append({"verbs": list(definitions.VERBS), **of_kinds})

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from accounts.services.access import Access
-from kueueweb.wire.discovery import verbs_of
+from kueueweb.wire.discovery import READS, verbs_of
 from kueueweb.wire.resources import Resource
-
-_READS: Final = frozenset({"get", "list", "watch"})
 
 
 def reads(access: Access, resource: Resource, namespace: str) -> bool:
@@ -25,6 +21,6 @@ def allows(access: Access, resource: Resource, verb: str, namespace: str) -> boo
     """Whether a request with this verb is answered."""
     if verb not in verbs_of(resource):
         return False
-    if verb in _READS:
+    if verb in READS:
         return reads(access, resource, namespace)
     return access.may("submit", resource.kind, namespace) or access.may_in_tree(resource.kind)

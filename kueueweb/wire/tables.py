@@ -56,7 +56,8 @@ def duration(seconds: float) -> str:
     return f"{found // _YEAR}y"
 
 
-def _at(path: str) -> Callable[[JsonObject, datetime], Any]:
+def value_at(path: str) -> Callable[[JsonObject, datetime], Any]:
+    """Return a cell with the value at a path of names between dots; None if there is none."""
     keys = path.split(".")
 
     def cell(item: JsonObject, _: datetime) -> Any:
@@ -79,18 +80,19 @@ def _conditions(item: JsonObject) -> Sequence[Mapping[str, Any]]:
     return (item.get("status") or {}).get("conditions") or ()
 
 
-def _moment(text: str) -> datetime:
+def moment(text: str) -> datetime:
+    """Return the time of a timestamp, in UTC without a zone of its own."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _age(item: JsonObject, now: datetime) -> str:
     made = item["metadata"].get("creationTimestamp")
-    return duration((now - _moment(made)).total_seconds()) if made else "<unknown>"
+    return duration((now - moment(made)).total_seconds()) if made else "<unknown>"
 
 
-_NAME: Final = Column("Name", "Name of the object", lambda item, _: item["metadata"]["name"], format="name")
-_AGE: Final = Column("Age", "Time since the object was created", _age)
+NAME: Final = Column("Name", "Name of the object", lambda item, _: item["metadata"]["name"], format="name")
+AGE: Final = Column("Age", "Time since the object was created", _age)
 
 
 def _job_status(item: JsonObject, _: datetime) -> str:
@@ -112,8 +114,8 @@ def _job_duration(item: JsonObject, now: datetime) -> str | None:
     status = item.get("status") or {}
     if "startTime" not in status:
         return None
-    end = _moment(status["completionTime"]) if "completionTime" in status else now
-    return duration((end - _moment(status["startTime"])).total_seconds())
+    end = moment(status["completionTime"]) if "completionTime" in status else now
+    return duration((end - moment(status["startTime"])).total_seconds())
 
 
 def _containers(key: str) -> Callable[[JsonObject, datetime], Any]:
@@ -125,46 +127,46 @@ def _containers(key: str) -> Callable[[JsonObject, datetime], Any]:
 
 
 def _cohort_column(path: str) -> Column:
-    return Column("Cohort", "Cohort that this ClusterQueue belongs to", _at(path))
+    return Column("Cohort", "Cohort that this ClusterQueue belongs to", value_at(path))
 
 
 _PENDING: Final = Column(
-    "Pending Workloads", "Number of pending workloads", _at("status.pendingWorkloads"), type="integer"
+    "Pending Workloads", "Number of pending workloads", value_at("status.pendingWorkloads"), type="integer"
 )
-_ADMITTED: Final = _at("status.admittedWorkloads")
+_ADMITTED: Final = value_at("status.admittedWorkloads")
 _ADMITTED_MEANS: Final = "Number of admitted workloads that have not finished yet"
 
 _COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
     "ClusterQueue": (
         _cohort_column("spec.cohortName"),
-        Column("Strategy", "Order of the pending workloads", _at("spec.queueingStrategy"), priority=1),
+        Column("Strategy", "Order of the pending workloads", value_at("spec.queueingStrategy"), priority=1),
         _PENDING,
         Column("Admitted Workloads", _ADMITTED_MEANS, _ADMITTED, type="integer", priority=1),
     ),
     "LocalQueue": (
-        Column("ClusterQueue", "ClusterQueue behind this queue", _at("spec.clusterQueue")),
+        Column("ClusterQueue", "ClusterQueue behind this queue", value_at("spec.clusterQueue")),
         _PENDING,
         Column("Admitted Workloads", _ADMITTED_MEANS, _ADMITTED, type="integer"),
     ),
-    "MultiKueueCluster": (Column("Connected", "Whether it is connected", _condition("Active")), _AGE),
+    "MultiKueueCluster": (Column("Connected", "Whether it is connected", _condition("Active")), AGE),
     "Workload": (
-        Column("Queue", "LocalQueue that this workload was submitted to", _at("spec.queueName")),
-        Column("Reserved in", "ClusterQueue where it holds quota", _at("status.admission.clusterQueue")),
+        Column("Queue", "LocalQueue that this workload was submitted to", value_at("spec.queueName")),
+        Column("Reserved in", "ClusterQueue where it holds quota", value_at("status.admission.clusterQueue")),
         Column("Admitted", "Whether it is admitted", _condition("Admitted")),
         Column("Finished", "Whether it is finished", _condition("Finished")),
-        _AGE,
+        AGE,
     ),
-    "WorkloadPriorityClass": (Column("Value", "The priority", _at("value"), type="integer"),),
-    "Namespace": (Column("Status", "The phase of the namespace", _at("status.phase")), _AGE),
+    "WorkloadPriorityClass": (Column("Value", "The priority", value_at("value"), type="integer"),),
+    "Namespace": (Column("Status", "The phase of the namespace", value_at("status.phase")), AGE),
 }
 
 
 JOB_COLUMNS: Final[Sequence[Column]] = (
-    _NAME,
+    NAME,
     Column("Status", "State of the job", _job_status),
     Column("Completions", "Pods that have succeeded, out of those wanted", _job_completions),
     Column("Duration", "Time from its start to its end", _job_duration),
-    _AGE,
+    AGE,
     Column("Containers", "Names of the containers", _containers("name"), priority=1),
     Column("Images", "Images of the containers", _containers("image"), priority=1),
 )
@@ -174,8 +176,8 @@ JOB_COLUMNS: Final[Sequence[Column]] = (
 def columns_of(kind: str, version: str) -> Sequence[Column]:
     """The columns of a kind. Kinds without columns of their own show their age, as Kubernetes does."""
     if kind == "ClusterQueue" and version == "v1beta1":
-        return (_NAME, _cohort_column("spec.cohort"), *_COLUMNS[kind][1:])
-    return (_NAME, *_COLUMNS.get(kind, (_AGE,)))
+        return (NAME, _cohort_column("spec.cohort"), *_COLUMNS[kind][1:])
+    return (NAME, *_COLUMNS.get(kind, (AGE,)))
 
 
 def table(

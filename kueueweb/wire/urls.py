@@ -5,7 +5,7 @@ None of them ends in a slash, and all of REST's do: which distinguishes `/api/v1
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from django.urls import URLPattern, path, re_path
 
@@ -13,6 +13,7 @@ from clusters.served.pending_workloads import GROUP, PENDING_WORKLOADS, QUEUES, 
 from kueueweb.wire import definitions
 from kueueweb.wire import discovery_views as discovery
 from kueueweb.wire.object_views import ListView, ObjectView, ResourceView, StatusView
+from kueueweb.wire.observed.pod_log_views import PodLogView
 from kueueweb.wire.openapi_views import (
     DefinitionsView,
     DefinitionView,
@@ -25,6 +26,8 @@ from kueueweb.wire.resources import RESOURCES, Resource
 from kueueweb.wire.reviews import AccessReviewView, RulesReviewView, SubjectReviewView
 
 PREFIX = "kubernetes/<str:cluster>/"
+_SUBRESOURCES: Mapping[tuple[str, str], type[ResourceView]] = {("Pod", "log"): PodLogView}
+"""Kind and subresource -> its view."""
 
 
 def _of(resource: Resource, version: str) -> Iterator[tuple[str, type[ResourceView]]]:
@@ -40,6 +43,9 @@ def _of(resource: Resource, version: str) -> Iterator[tuple[str, type[ResourceVi
     if resource.has_status:
         status = type(f"{resource.kind}{version}Status", (StatusView,), common)
         yield f"{within}/{resource.plural}/<str:name>/status", status
+    for name in resource.subresources:
+        view = type(f"{resource.kind}{version}{name}", (_SUBRESOURCES[resource.kind, name],), common)
+        yield f"{within}/{resource.plural}/<str:name>/{name}", view
 
 
 ADDRESSES: dict[str, type[ResourceView]] = {

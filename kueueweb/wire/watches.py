@@ -27,7 +27,7 @@ from kueueweb.wire.object_reading import COMPUTED, Changes, Key, ObjectReader, S
 from kueueweb.wire.refusals import Refusal, expired, status
 from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
 from kueueweb.wire.versions import written_by
-from queues.models import Workload
+from queues.models import Workload, WorkloadEvent
 
 WATCH_HEADER: Final = "X-Kueueweb-Wire-Watch"
 """The header of an answer that the web process replaces by a stream."""
@@ -171,6 +171,9 @@ def _marker(cluster: int, kind: str) -> str:
     models: list[type[Any]] = [_BY_KIND[kind].model, *([Workload] if kind in COMPUTED else [])]
     found = []
     for model in models:
-        rows = model.objects.filter(cluster=cluster)
+        rows = model.objects.filter(**{_BY_KIND[kind].cluster_path if model is not Workload else "cluster": cluster})
+        if model is WorkloadEvent:  # events are only added, and an index has the newest
+            found.append({"last": rows.order_by("-id").values_list("id", flat=True).first()})
+            continue
         found.append(rows.aggregate(count=Count("pk"), last=Max(written_by(model))))
     return repr([sorted(each.items()) for each in found])

@@ -337,6 +337,7 @@ class Pod(models.Model):
     node_name = models.CharField(
         max_length=253, blank=True, help_text="The node to which the pod is bound; empty until then."
     )
+    created_at = models.DateTimeField(null=True, blank=True, help_text="When the pod was created in its cluster.")
     started_at = models.DateTimeField(null=True, blank=True, help_text="When the kubelet started the pod.")
     finished_at = models.DateTimeField(null=True, blank=True, help_text="When the last container of the pod ended.")
     devices = models.JSONField(

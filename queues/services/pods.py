@@ -51,15 +51,15 @@ SELECT count(*) FROM changed
 _STORE: Final = """
 INSERT INTO queues_pod AS pod
     (workload_id, pod_set, replica, namespace, name, uid, phase, ready, terminating, reason, message, restarts,
-    containers, node_name, started_at, finished_at, devices)
+    containers, node_name, created_at, started_at, finished_at, devices)
 SELECT workload.id, seen.pod_set, seen.replica, seen.namespace, seen.name, seen.uid, seen.phase, seen.ready,
-    seen.terminating, seen.reason, seen.message, seen.restarts, seen.containers::jsonb, seen.node_name, seen.started_at,
-    seen.finished_at, seen.devices::jsonb
+    seen.terminating, seen.reason, seen.message, seen.restarts, seen.containers::jsonb, seen.node_name, seen.created_at,
+    seen.started_at, seen.finished_at, seen.devices::jsonb
 FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[], %s::boolean[],
     %s::boolean[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[],
-    %s::text[])
+    %s::timestamptz[], %s::text[])
     AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, reason, message, restarts,
-    containers, node_name, started_at, finished_at, devices)
+    containers, node_name, created_at, started_at, finished_at, devices)
 JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.uid = seen.workload_uid
     AND workload.namespace = seen.namespace
 ORDER BY workload.id
@@ -99,7 +99,7 @@ ORDER BY placed.node, workload.id, pod_set.id
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of a workload. The times are when its containers started and when the last one ended.
+    """A pod of a workload. The times are when it was created, when its containers started and when the last one ended.
 
     `devices` is a JSON list of the devices in its annotations, None without any; `containers` is a JSON list of
     names.
@@ -119,6 +119,7 @@ class ObservedPod:
     restarts: int
     containers: str
     node_name: str
+    created_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     devices: str | None = None

@@ -17,12 +17,15 @@ from typing import Final
 import pytest
 import yaml
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from accounts.models import Cluster
 from accounts.services.tokens import create_token
 from clusters.manifests import apply_manifests
 from clusters.webhook.certificates import renewed
+from queues.models import Pod, Workload
 from scheduler.leader.engine import Engine
+from tests.factories import make_node
 from tests.kubernetes.control_plane import PROGRAMS
 from tests.kueueweb.wire.conftest import JOB, OBJECTS, submit
 from tests.users import cluster, make_user
@@ -117,6 +120,13 @@ def table(text: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
+def start_pod(name: str) -> None:
+    """A running pod of the Job of this name."""
+    workload = Workload.objects.get(job__name=name)
+    pod = {"namespace": "team-a", "name": f"{name}-0", "uid": f"pod-{name}", "node_name": "n1", "phase": "Running"}
+    Pod.objects.create(workload=workload, pod_set="main", replica=0, ready=True, created_at=timezone.now(), **pod)
+
+
 def refusal(run: Kubectl, user: str, words: str, stdin: str = "") -> str:
     """The words of a refusal."""
     with pytest.raises(subprocess.CalledProcessError) as refused:
@@ -159,6 +169,29 @@ def test_get_and_describe(kubectl: Kubectl) -> None:
     assert table(kubectl("west", "get cq")) == []
 
 
+def test_pods_nodes_and_events(kubectl: Kubectl) -> None:
+    make_node(kubectl.cluster, "n1", ready=True)
+    start_pod("first")
+    start_pod("second")
+    header, *pods = table(kubectl("bob", "get pods -l job-name=first -o wide"))
+    assert header == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "NODE"]
+    assert [[*pod[:4], pod[5]] for pod in pods] == [["first-0", "1/1", "Running", "0", "n1"]]
+    described = kubectl("bob", "describe pod first-0")
+    assert re.search(r"^Node:\s+n1/", described, re.MULTILINE)
+    assert re.search(r"^Status:\s+Running$", described, re.MULTILINE)
+    assert kubectl("bob", "wait pod/first-0 --for=condition=Ready").strip() == "pod/first-0 condition met"
+    assert table(kubectl("alice", "get nodes"))[1][:3] == ["n1", "Ready", "<none>"]
+    assert "first-0" in kubectl("alice", "describe node n1")
+    reasons = [row[2] for row in table(kubectl("bob", "get events"))[1:]]
+    assert reasons.count("QuotaReserved") == 2
+    first = Workload.objects.get(job__name="first").name
+    assert re.search(r"Normal\s+QuotaReserved", kubectl("bob", f"describe workload {first}"))
+    assert "forbidden" in refusal(kubectl, "charlie", "get pods -n team-a")
+    assert kubectl("charlie", "get pods -A").strip() == ""
+    assert kubectl("charlie", "get events -A").strip() == ""
+    assert "written by the cluster" in refusal(kubectl, "alice", "delete pod first-0")
+
+
 def test_watch_and_wait(kubectl: Kubectl) -> None:
     with kubectl.following("bob", "get jobs --watch") as following:
         lines = [following() for _ in range(4)]
@@ -169,8 +202,9 @@ def test_watch_and_wait(kubectl: Kubectl) -> None:
     assert "condition met" in kubectl("bob", "wait job/first --for=jsonpath={.spec.completions}=2 --timeout=60s")
 
 
-@pytest.mark.usefixtures("kubectl")
-def test_the_commands_of_the_page(tmp_path: Path) -> None:
+def test_the_commands_of_the_page(kubectl: Kubectl, tmp_path: Path) -> None:
+    make_node(kubectl.cluster, "n1")
+    start_pod("first")
     commands = re.findall(r"^    kubectl (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) > 10
     server = yaml.safe_load((tmp_path / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]

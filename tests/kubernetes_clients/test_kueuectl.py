@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from queues.models import ClusterQueue, LocalQueue, ResourceFlavor, Workload
-from tests.kubernetes.test_kubectl import Kubectl, table
+from tests.kubernetes.test_kubectl import Kubectl, start_pod, table
 from tests.kubernetes_clients.conftest import run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +54,13 @@ def test_list_workloads_with_their_positions(kueuectl: Kueuectl) -> None:
     assert len(kueuectl("bob", "list workload --status=pending").splitlines()) == 2
     assert "third" in kueuectl("alice", "list workload --for job/third")
     assert kueuectl("charlie", "list workload -A").strip() == ""
+
+
+def test_list_pods_of_a_job(kueuectl: Kueuectl) -> None:
+    start_pod("first")
+    start_pod("second")
+    lines = kueuectl("bob", "list pods --for job/first").splitlines()
+    assert [line.split()[:3] for line in lines] == [["NAME", "READY", "STATUS"], ["first-0", "1/1", "Running"]]
 
 
 def test_create_and_delete(kueuectl: Kueuectl) -> None:

@@ -203,5 +203,8 @@ def test_can_i_write(clients: dict[str, APIClient]) -> None:
         SUBMITTERS
     )
     for resource in RESOURCES:
-        assert may(clients["A"], "delete", resource.group, resource.plural, "team-a" if resource.namespaced else "")
+        written = not resource.is_observed
+        assert written == may(
+            clients["A"], "delete", resource.group, resource.plural, "team-a" if resource.namespaced else ""
+        )
         assert not may(clients["V"], "patch", resource.group, resource.plural, "team-a" if resource.namespaced else "")

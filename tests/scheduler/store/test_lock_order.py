@@ -79,7 +79,7 @@ def store_pods_of_later_ones_first(cluster: Cluster) -> None:
         ObservedPod(
             workload_uid=str(row.uid), pod_set="main", replica=0, namespace="team", name=f"pod-{row.pk}",
             uid=f"uid-{row.pk}", phase="Pending", ready=False, terminating=False, reason="", message="",
-            restarts=0, containers="[]", node_name="", started_at=None, finished_at=None,
+            restarts=0, containers="[]", node_name="", created_at=None, started_at=None, finished_at=None,
         )
         for row in reversed(workloads())
     ]  # fmt: skip
