@@ -23,6 +23,7 @@ from kueueweb.wire.observed import event_objects, node_objects, pod_objects
 from kueueweb.wire.tables import Column
 from queues.api.configuration_views import VIEWS, KindListView
 from queues.kinds import KINDS
+from queues.manifests.pod_group import POD
 from queues.models import Job, Pod, Workload, WorkloadEvent
 from queues.services.workload_objects import workload_manifest
 from scheduler.api.flavor_views import ResourceFlavorListView
@@ -193,7 +194,7 @@ _OBSERVED: Final[Sequence[Resource]] = (
         is_observed=True,
     ),
     Resource(
-        kind="Pod",
+        kind=POD,
         plural="pods",
         group="",
         versions=("v1",),

@@ -26,8 +26,8 @@ from kueueweb.wire.resources import RESOURCES, Resource
 from kueueweb.wire.reviews import AccessReviewView, RulesReviewView, SubjectReviewView
 
 PREFIX = "kubernetes/<str:cluster>/"
-_SUBRESOURCES: Mapping[tuple[str, str], type[ResourceView]] = {("Pod", "log"): PodLogView}
-"""Kind and subresource -> its view."""
+_SUBRESOURCES: Mapping[str, type[ResourceView]] = {"log": PodLogView}
+"""Subresource -> its view."""
 
 
 def _of(resource: Resource, version: str) -> Iterator[tuple[str, type[ResourceView]]]:
@@ -44,7 +44,7 @@ def _of(resource: Resource, version: str) -> Iterator[tuple[str, type[ResourceVi
         status = type(f"{resource.kind}{version}Status", (StatusView,), common)
         yield f"{within}/{resource.plural}/<str:name>/status", status
     for name in resource.subresources:
-        view = type(f"{resource.kind}{version}{name}", (_SUBRESOURCES[resource.kind, name],), common)
+        view = type(f"{resource.kind}{version}{name}", (_SUBRESOURCES[name],), common)
         yield f"{within}/{resource.plural}/<str:name>/{name}", view
 
 

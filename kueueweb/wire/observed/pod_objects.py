@@ -15,6 +15,7 @@ from accounts.services.reach import Reach
 from clusters.jobs.objects import POD_SET_LABEL
 from clusters.jobs.registry import JOB_KINDS
 from kueueweb.wire.tables import AGE, NAME, Column, value_at
+from queues.manifests.pod_group import POD
 from queues.models import Pod, PodSet
 
 RESTARTS: Final = "kueueweb.io/restarts"
@@ -72,7 +73,7 @@ def _pod_object(row: Any, template: Mapping[str, Any]) -> dict[str, Any]:
         "labels": row.labels,
         "annotations": annotations,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": _status(row)}
+    return {"apiVersion": "v1", "kind": POD, "metadata": metadata, "spec": spec, "status": _status(row)}
 
 
 def _status(row: Pod) -> dict[str, Any]:
