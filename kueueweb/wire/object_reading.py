@@ -16,7 +16,7 @@ from accounts.services.access import Access
 from accounts.services.managed_fields import managers_of, with_managers
 from accounts.services.reach import Reach
 from clusters.webhook.conversion import convert
-from kueueweb.wire.object_selectors import selected
+from kueueweb.wire.object_selectors import equalities, selected
 from kueueweb.wire.refusals import Refusal, expired
 from kueueweb.wire.resources import JsonObject, Resource
 from kueueweb.wire.versions import Horizon, computed_statuses, horizon, written_by
@@ -91,8 +91,10 @@ class ObjectReader:
         if selection.name:
             found = found.filter(name=selection.name)
         found = selected(found, self._resource, selection.labels, selection.fields)
-        if self._resource.default_filter and not selection.name:
-            found = self._resource.default_filter(found, self._cluster, selection.fields)
+        if self._resource.narrowed is not None:
+            named = {"metadata.namespace": selection.namespace, "metadata.name": selection.name}
+            wanted = {**equalities(selection.fields), **{path: value for path, value in named.items() if value}}
+            found = self._resource.narrowed(found, self._cluster, wanted)
         annotated: QuerySet[Any] = found.annotate(written_by=written_by(found.model))
         return annotated
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Final
 
+from django.core.exceptions import ValidationError as InvalidValue
 from django.db.models import Q, QuerySet
 from rest_framework.exceptions import ValidationError
 
@@ -25,16 +27,30 @@ def selected(rows: QuerySet[Any], resource: Resource, labels: str, fields: str) 
             raise Refusal(
                 HTTPStatus.BAD_REQUEST, f"unable to parse requirement: {detail['labelSelector'][0]}"
             ) from None
-    for requirement in filter(None, (part.strip() for part in fields.split(","))):
-        rows = rows.filter(_field(resource, requirement))
+    for path, operator, value in _requirements(fields):
+        try:
+            rows = rows.filter(_field(resource, path, operator, value))
+        except InvalidValue:  # not a UUID, for example: no object has this value
+            rows = rows if operator == "!=" else rows.none()
     return rows
 
 
-def _field(resource: Resource, requirement: str) -> Q:
-    operator = next((found for found in _OPERATORS if found in requirement), None)
-    if operator is None:
-        raise Refusal(HTTPStatus.BAD_REQUEST, f"invalid selector: {requirement!r}; can't understand it")
-    path, _, value = (part.strip() for part in requirement.partition(operator))
+def equalities(fields: str) -> dict[str, str]:
+    """The values that a field selector requires, by the paths of their fields. Raises Refusal (400)."""
+    return {path: value for path, operator, value in _requirements(fields) if operator != "!="}
+
+
+def _requirements(fields: str) -> Iterator[tuple[str, str, str]]:
+    """The path, operator and value of each requirement."""
+    for requirement in filter(None, (part.strip() for part in fields.split(","))):
+        operator = next((found for found in _OPERATORS if found in requirement), None)
+        if operator is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"invalid selector: {requirement!r}; can't understand it")
+        path, _, value = (part.strip() for part in requirement.partition(operator))
+        yield path, operator, value
+
+
+def _field(resource: Resource, path: str, operator: str, value: str) -> Q:
     known = {"metadata.name": "name", **resource.fields}
     if resource.namespaced:
         known["metadata.namespace"] = "namespace"

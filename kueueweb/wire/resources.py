@@ -76,8 +76,9 @@ class Resource:
     """The column with the uid of the object."""
     cluster_path: str = "cluster"
     """The path from a row to its cluster."""
-    default_filter: Callable[[QuerySet[Any], Cluster, str], QuerySet[Any]] | None = None
-    """Selects the rows of a list, given its field selector, where the whole list would be too long."""
+    narrowed: Callable[[QuerySet[Any], Cluster, Mapping[str, str]], QuerySet[Any]] | None = None
+    """Selects the rows of a request, given the values that it requires by the paths of the fields, where there may be
+    too many rows to look at all."""
 
     @property
     def singular(self) -> str:
@@ -176,63 +177,47 @@ _KUEUE: Final = (
     "ProvisioningRequestConfig", "ResourceFlavor", "Topology", "WorkloadPriorityClass",
 )  # fmt: skip
 
-_OBSERVED: Final[Sequence[Resource]] = (
-    Resource(
-        kind="Node",
-        plural="nodes",
+
+def _observed(kind: str, model: type[Any], module: Any, short_name: str, **fields: Any) -> Resource:
+    """A kind of the core group that only the cluster and the scheduler write."""
+    defaults = {"namespaced": True, "has_status": True, "fields": {}}
+    return Resource(
+        kind=kind,
+        plural=f"{kind.lower()}s",
         group="",
         versions=("v1",),
-        namespaced=False,
-        short_names=("no",),
-        model=Node,
-        rows=node_objects.node_rows,
-        uid="shown_uid",
-        objects=node_objects.node_objects,
-        columns=lambda _: node_objects.COLUMNS,
-        has_status=True,
-        fields={},
+        short_names=(short_name,),
+        model=model,
+        rows=module.rows,
+        objects=module.objects,
+        columns=lambda _: module.COLUMNS,
         is_observed=True,
-    ),
-    Resource(
-        kind=POD,
-        plural="pods",
-        group="",
-        versions=("v1",),
-        namespaced=True,
-        short_names=("po",),
-        model=Pod,
-        rows=pod_objects.pod_rows,
-        objects=pod_objects.pod_objects,
-        columns=lambda _: pod_objects.COLUMNS,
-        has_status=True,
-        fields=pod_objects.FIELDS,
-        is_observed=True,
-        subresources=("log",),
-        cluster_path="workload__cluster",
-    ),
-    Resource(
-        kind="Event",
-        plural="events",
-        group="",
-        versions=("v1",),
-        namespaced=True,
-        short_names=("ev",),
-        model=WorkloadEvent,
-        rows=event_objects.event_rows,
-        objects=event_objects.event_objects,
-        columns=lambda _: event_objects.COLUMNS,
-        has_status=False,
-        fields=event_objects.FIELDS,
-        is_observed=True,
-        order=event_objects.ORDER,
-        default_filter=event_objects.recent,
-    ),
-)
-"""Objects of the core group that only the cluster and the scheduler write."""
+        **{**defaults, **fields},
+    )
+
 
 RESOURCES: Final[Sequence[Resource]] = (
     _configuration("Namespace"),
-    *_OBSERVED,
+    _observed("Node", Node, node_objects, "no", namespaced=False, uid="shown_uid"),
+    _observed(
+        POD,
+        Pod,
+        pod_objects,
+        "po",
+        fields=pod_objects.FIELDS,
+        subresources=("log",),
+        cluster_path="workload__cluster",
+    ),
+    _observed(
+        "Event",
+        WorkloadEvent,
+        event_objects,
+        "ev",
+        has_status=False,
+        fields=event_objects.FIELDS,
+        order=event_objects.ORDER,
+        narrowed=event_objects.narrowed,
+    ),
     *(_jobs(kind) for kind in JOB_KINDS.values() if kind.has_workload and kind.api_version == "batch/v1"),
     *map(_configuration, _KUEUE),
     Resource(

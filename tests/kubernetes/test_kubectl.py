@@ -23,7 +23,7 @@ from accounts.models import Cluster
 from accounts.services.tokens import create_token
 from clusters.manifests import apply_manifests
 from clusters.webhook.certificates import renewed
-from queues.models import Pod, Workload
+from queues.models import Pod, Workload, WorkloadEvent
 from scheduler.leader.engine import Engine
 from tests.factories import make_node
 from tests.kubernetes.control_plane import PROGRAMS
@@ -186,6 +186,16 @@ def test_pods_nodes_and_events(kubectl: Kubectl) -> None:
     assert reasons.count("QuotaReserved") == 2
     first = Workload.objects.get(job__name="first").name
     assert re.search(r"Normal\s+QuotaReserved", kubectl("bob", f"describe workload {first}"))
+    with kubectl.following("bob", "get pods --watch") as following:
+        assert [following()[0] for _ in range(3)] == ["NAME", "first-0", "second-0"]
+        Pod.objects.filter(name="first-0").update(phase="Succeeded", ready=False, reason="Completed")
+        assert following()[:3] == ["first-0", "0/1", "Completed"]
+        Pod.objects.filter(name="second-0").delete()
+        assert following()[0] == "second-0"
+    with kubectl.following("bob", "get events --watch --no-headers") as following:
+        assert [following()[2] for _ in range(WorkloadEvent.objects.count())].count("Created") == 3
+        submit(kubectl.cluster, "fourth")
+        assert following()[2:4] == ["Created", f"workload/{Workload.objects.get(job__name='fourth').name}"]
     assert "forbidden" in refusal(kubectl, "charlie", "get pods -n team-a")
     assert kubectl("charlie", "get pods -A").strip() == ""
     assert kubectl("charlie", "get events -A").strip() == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,13 +17,13 @@ from accounts.services.object_status import timestamp
 from accounts.services.reach import Reach
 from clusters.served.kueue_kinds import GROUP
 from kueueweb.wire.tables import Column, duration, moment, value_at
-from queues.models import WorkloadEvent
+from queues.models import Workload, WorkloadEvent
 
 FIELDS: Final[Mapping[str, str]] = {
     "involvedObject.kind": "involved_kind",
     "involvedObject.namespace": "namespace",
     "involvedObject.name": "workload_name",
-    "involvedObject.uid": "involved_uid",
+    "involvedObject.uid": "workload_uid",
     "reason": "reason",
     "type": "type",
 }
@@ -33,10 +34,11 @@ MAX_AGE: Final = timedelta(hours=1)
 MAX_EVENTS: Final = 10_000
 """The most events of a list that names no object."""
 _KIND: Final = "Workload"
-_NAMES_AN_OBJECT: Final = ("involvedObject.name", "involvedObject.uid", "metadata.name")
+_MAX_NUMBER: Final = 2**63
+_HEXADECIMAL: Final = re.compile(r"[0-9a-f]{16}")
 
 
-def event_rows(reach: Reach) -> QuerySet[WorkloadEvent]:
+def rows(reach: Reach) -> QuerySet[WorkloadEvent]:
     """Return the events of the workloads that the user may read, with the columns that an object has."""
     # Of no model's column, so that these are computed: the hexadecimal number makes the name unique.
     number = RawSQL("lpad(to_hex(queues_workloadevent.id), 16, '0')", [], output_field=TextField())
@@ -46,22 +48,33 @@ def event_rows(reach: Reach) -> QuerySet[WorkloadEvent]:
         uid=uid,
         labels=Value({}, JSONField()),
         involved_kind=Value(_KIND, CharField()),
-        involved_uid=Cast(F("workload_uid"), TextField()),
     )
 
 
-def recent(rows: QuerySet[Any], cluster: Cluster, fields: str) -> QuerySet[Any]:
-    """Return only the last hour's, and no more than MAX_EVENTS, unless the field selector names an object."""
-    if any(path in fields for path in _NAMES_AN_OBJECT):
+def narrowed(rows: QuerySet[Any], cluster: Cluster, wanted: Mapping[str, str]) -> QuerySet[Any]:
+    """Return the rows from which an index selects: the event of a name, those of one workload, or else the last hour's,
+    at most MAX_EVENTS.
+
+    * wanted: the fields with the values that an event must have, by their paths.
+    """
+    if name := wanted.get("metadata.name"):
+        number = name.rpartition(".")[2]
+        return rows.filter(pk=int(number, 16) % _MAX_NUMBER) if _HEXADECIMAL.fullmatch(number) else rows.none()
+    if wanted.get("involvedObject.uid"):
         return rows
+    where = {"namespace": wanted.get("metadata.namespace"), "name": wanted.get("involvedObject.name")}
+    if all(where.values()):
+        uid = Workload.objects.filter(cluster=cluster, **where).values_list("uid", flat=True).first()
+        if uid is not None:
+            return rows.filter(workload_uid=uid)
     newest = WorkloadEvent.objects.filter(cluster=cluster).order_by("-id").values_list("id", flat=True)
     first = newest[MAX_EVENTS - 1 : MAX_EVENTS]
     return rows.filter(at__gte=timezone.now() - MAX_AGE, id__gte=next(iter(first), 0))
 
 
-def event_objects(cluster: Cluster, rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the events of rows with the columns of `event_rows`."""
-    return [_event_object(row) for row in rows]
+def objects(cluster: Cluster, found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the events of rows with the columns of `rows`."""
+    return [_event_object(row) for row in found]
 
 
 def _event_object(row: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from kueueweb.wire.tables import AGE, NAME, Column
 _ROLE: Final = "node-role.kubernetes.io/"
 
 
-def node_rows(reach: Reach) -> QuerySet[Node]:
+def rows(reach: Reach) -> QuerySet[Node]:
     """Return the nodes. As in REST, every user of a cluster sees them all."""
     # A node that was applied as a manifest may have no uid.
     uid = Coalesce(
@@ -30,14 +30,16 @@ def node_rows(reach: Reach) -> QuerySet[Node]:
     return Node.objects.filter(reach.rows()).annotate(shown_uid=uid)
 
 
-def node_objects(cluster: Cluster, rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the nodes of rows. One that was cordoned in kueueweb is unschedulable as well."""
-    return [_node_object(row) for row in rows]
+def objects(cluster: Cluster, found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the nodes of rows, without annotations, as in REST. One that was cordoned in kueueweb is unschedulable as
+    well."""
+    return [_node_object(row) for row in found]
 
 
 def _node_object(row: Any) -> dict[str, Any]:
     found = write_node(node_spec(row))
-    metadata = {**found["metadata"], "uid": row.shown_uid, "creationTimestamp": timestamp(row.created_at)}
+    metadata = {key: value for key, value in found["metadata"].items() if key != "annotations"}
+    metadata |= {"uid": row.shown_uid, "creationTimestamp": timestamp(row.created_at)}
     spec = {**found["spec"], **({"unschedulable": True} if row.unschedulable or row.cordoned else {})}
     status = found["status"]
     if row.conditions:

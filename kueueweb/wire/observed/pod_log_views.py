@@ -17,6 +17,7 @@ from clusters.pod_logs import LogQuery, read_log
 from kueueweb.wire.object_views import ResourceView, flag, number
 from kueueweb.wire.refusals import Refusal
 from queues.api.filters import query_text
+from scheduling.manifest.syntax import dns_label
 
 _NOT_SERVED: Final = ("previous", "insecureSkipTLSVerifyBackend")
 
@@ -50,11 +51,17 @@ class PodLogView(ResourceView):
             cluster=self.cluster.name,
             namespace=namespace,
             pod=name,
-            container=query_text(asked, "container")[:63],
-            tail=min(number(tail, "tailLines"), MAX_TAIL) if tail else None,
+            container=self._container(),
+            tail=_at_most(MAX_TAIL, number(tail, "tailLines"), "tailLines") if tail else None,
             since=self._since(),
             timestamps=flag(query_text(asked, "timestamps"), "timestamps"),
         )
+
+    def _container(self) -> str:
+        name = query_text(self.request.query_params, "container")
+        if name and (broken := dns_label(name)):
+            raise Refusal(HTTPStatus.BAD_REQUEST, f'container: Invalid value: "{name[:100]}": {broken}')
+        return name
 
     def _since(self) -> str:
         asked = self.request.query_params
@@ -74,3 +81,9 @@ class PodLogView(ResourceView):
     def _limited(self, log: bytes) -> bytes:
         text = query_text(self.request.query_params, "limitBytes")
         return log[: number(text, "limitBytes")] if text else log
+
+
+def _at_most(limit: int, value: int, parameter: str) -> int:
+    if value > limit:
+        raise Refusal(HTTPStatus.BAD_REQUEST, f"{parameter}: Invalid value: {value}: must be at most {limit}")
+    return value

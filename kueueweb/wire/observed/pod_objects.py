@@ -40,21 +40,21 @@ _LABELS: Final = """
 _JOBS: Final = [kind.kind for kind in JOB_KINDS.values() if kind.api_version == _BATCH]
 
 
-def pod_rows(reach: Reach) -> QuerySet[Pod]:
+def rows(reach: Reach) -> QuerySet[Pod]:
     """Return the pods in the namespaces that the user reads, with their labels. A pod that moved from one workload to
     the next one of an elastic job is returned once."""
     moved = Pod.objects.filter(uid=OuterRef("uid"), workload_id__gt=OuterRef("workload_id"))
     there = Pod.objects.filter(reach.rows_in_namespaces(cluster="workload__cluster")).filter(~Exists(moved))
     labels = RawSQL(_LABELS, [POD_SET_LABEL, _JOBS], output_field=JSONField())  # noqa: S611 (our own constants)
-    return there.annotate(labels=labels).select_related(None)
+    return there.annotate(labels=labels)
 
 
-def pod_objects(cluster: Cluster, rows: Sequence[Pod]) -> list[dict[str, Any]]:
+def objects(cluster: Cluster, found: Sequence[Pod]) -> list[dict[str, Any]]:
     """Return the pods of rows with labels. One query for the templates of all."""
-    sets = PodSet.objects.filter(workload__in={row.workload_id for row in rows})
-    found = sets.values_list("workload_id", "name", "template")
-    templates = {(workload, name): template for workload, name, template in found}
-    return [_pod_object(row, templates.get((row.workload_id, row.pod_set), {})) for row in rows]
+    sets = PodSet.objects.filter(workload__in={row.workload_id for row in found})
+    named = sets.values_list("workload_id", "name", "template")
+    templates = {(workload, name): template for workload, name, template in named}
+    return [_pod_object(row, templates.get((row.workload_id, row.pod_set), {})) for row in found]
 
 
 def _pod_object(row: Any, template: Mapping[str, Any]) -> dict[str, Any]:

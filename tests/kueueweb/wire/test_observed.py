@@ -136,7 +136,9 @@ def test_logs(system: System, dora: APIClient, erin: APIClient) -> None:
     assert (followed.namespace, followed.tail) == ("team", 3)
     for query in ("", "?follow=true"):
         assert erin.get(log + query).status_code == 403
-    for query in ("tailLines=-1", "sinceTime=yesterday", "sinceSeconds=x", "follow=perhaps", "previous=true"):
+    for query in ("tailLines=-1", "sinceTime=yesterday", "sinceSeconds=x", "follow=perhaps", "previous=true",
+        "tailLines=100001", "container=..", "container=" + 64 * "x",
+    ):  # fmt: skip
         refused = dora.get(f"{log}?{query}")
         assert (refused.status_code, refused.json()["kind"]) == (400, "Status"), query
     assert dora.get(f"{PODS}/none/log").status_code == 404
@@ -172,12 +174,18 @@ def test_lists_of_events_are_bounded(system: System, dora: APIClient, monkeypatc
     WorkloadEvent.objects.update(at=timezone.now())
     newest = list(WorkloadEvent.objects.order_by("-id").values_list("id", flat=True))
     monkeypatch.setattr(event_objects, "MAX_EVENTS", 2)
+    for others in ("involvedObject.name!=x", "involvedObject.uid!=x", "metadata.name!=x", "involvedObject.name="):
+        assert len(names(dora.get(EVENTS, {"fieldSelector": others}))) <= 2, others
+    for missing in ("x", "x.zzzzzzzzzzzzzzzz", "x.ffffffffffffffff", f"x.{newest[0]:016x}"):
+        assert dora.get(f"{EVENTS}/{missing}").status_code == 404, missing
     found = names(dora.get(EVENTS))
     assert [int(name.rpartition(".")[2], 16) for name in found] == sorted(newest[:2])
     WorkloadEvent.objects.filter(id=newest[0]).update(at=timezone.now() - timedelta(hours=2))
     assert len(names(dora.get(EVENTS))) == 1
     about = {"fieldSelector": f"involvedObject.name={Workload.objects.get().name}"}
     assert len(names(dora.get(EVENTS, about))) == len(newest)
+    assert len(names(dora.get("/api/v1/events", about))) == 1, "only a namespace and a name are one workload"
+    assert len(names(dora.get(EVENTS, {"fieldSelector": "involvedObject.name=gone"}))) == 0
     first = dora.get(EVENTS, {**about, "limit": "2"}).json()
     rest = dora.get(EVENTS, {**about, "continue": first["metadata"]["continue"]}).json()
     assert len(first["items"]) == 2
@@ -193,6 +201,8 @@ def test_nodes(system: System, dora: APIClient, erin: APIClient) -> None:
     item = dora.get("/api/v1/nodes/node-01").json()
     assert item["metadata"]["uid"] == row.uid
     assert item["status"]["allocatable"]["cpu"]
+    assert row.annotations
+    assert "annotations" not in item["metadata"]
     Node.objects.filter(name="node-01").update(cordoned=True, uid="")
     states = [row["Status"] for row in cells(dora, "/api/v1/nodes")]
     assert states == ["Ready,SchedulingDisabled", "Ready"]
