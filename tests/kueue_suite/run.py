@@ -37,6 +37,7 @@ from tests.kueue_suite.machines import Machines, install_docker
 from tests.kueue_suite.plane import AggregatedPlane
 from tests.kueue_suite.report import SpecResult, results, table
 from tests.kueue_suite.stand_in import Decider, served
+from tests.kueue_suite.training_runtime import install_runtime
 from tests.operators.released import RELEASES, Release, ReleasedOperator
 
 _FOLDER: Final = ROOT / ".run" / "kueue-suite"
@@ -61,6 +62,7 @@ _DRIVERS: Final[Mapping[str, DeviceDriver]] = {
 """Suites with devices of a driver."""
 _LABELS: Final = "!feature:prometheus"
 _WITH_OPERATORS: Final = "/extended"
+_TRAINER: Final = "trainer"
 _SPEC: Final = re.compile(r"ginkgo\.(?:It|DescribeTable)\(")
 _TIMEOUT: Final = "3h"
 
@@ -111,6 +113,8 @@ def _clusters(checkout: Checkout, suite: str, *, control: bool) -> Iterator[Mapp
         for name, plane in planes.items():
             for release in _releases(suite):
                 stack.enter_context(ReleasedOperator(release, plane, folder / name))
+                if release.program == _TRAINER:
+                    install_runtime(plane.admin)
         (folder / "kubeconfig").write_text(yaml.safe_dump(_kubeconfig(planes)))
         stack.callback(_keep_logs, folder)
         deciders: dict[str, Decider] = {}
