@@ -40,7 +40,7 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f]{16}")
 
 def rows(reach: Reach) -> QuerySet[WorkloadEvent]:
     """Return the events of the workloads that the user may read, with the columns that an object has."""
-    # Of no model's column, so that these are computed: the hexadecimal number makes the name unique.
+    # No column has a name or a uid of an event. The number makes the name unique.
     number = RawSQL("lpad(to_hex(queues_workloadevent.id), 16, '0')", [], output_field=TextField())
     uid = RawSQL("md5('event ' || queues_workloadevent.id)::uuid", [], output_field=UUIDField())
     return WorkloadEvent.objects.filter(reach.rows_in_namespaces()).annotate(
