@@ -126,6 +126,12 @@ class TrainJob(JobKind):
 
     # The webhooks
 
+    def prepare_for_worker(self, job: JsonObject) -> None:
+        # The worker's webhook adds its own entry, and the API server refuses two entries of one manager.
+        patches = dig(job, "spec", "runtimePatches")
+        if patches:
+            job["spec"]["runtimePatches"] = [patch for patch in patches if patch.get("manager") != _MANAGER]
+
     def complete(self, job: JsonObject, context: JobContext) -> None:
         spec = mapping_at(job, "spec")
         patch = {"manager": _MANAGER, "trainingRuntimeSpec": {"template": {"spec": {}}}}
