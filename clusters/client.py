@@ -376,12 +376,14 @@ class ClusterClient:
         tail: int | None = None,
         since: str = "",
         timestamps: bool = False,
+        previous: bool = False,
         limit_bytes: int | None = None,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[bytes]:
         """The log of a container, in pieces as they arrive; with `follow`, until the container ends.
 
-        `since` is an RFC 3339 time. `opened` receives a function that ends it from another thread.
+        `since` is an RFC 3339 time. `previous` reads the instance before the last restart. `opened` receives a
+        function that ends it from another thread.
         """
         query = {
             "container": container,
@@ -389,6 +391,7 @@ class ClusterClient:
             "tailLines": "" if tail is None else str(tail),
             "sinceTime": since,
             "timestamps": "true" if timestamps else "",
+            "previous": "true" if previous else "",
             "limitBytes": "" if limit_bytes is None else str(limit_bytes),
         }
         timeout = (_CONNECT_SECONDS, _LOG_SILENCE_SECONDS if follow else _REQUEST_SECONDS)

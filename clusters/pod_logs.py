@@ -28,6 +28,8 @@ class LogQuery:
     tail: int | None
     since: str
     timestamps: bool
+    previous: bool = False
+    """Whether the log of the container's last instance is read, before its restart."""
 
     def encoded(self) -> str:
         """The query as text for a header."""
@@ -48,6 +50,7 @@ def read_log(cluster: Cluster, query: LogQuery) -> bytes:
         tail=query.tail,
         since=query.since,
         timestamps=query.timestamps,
+        previous=query.previous,
         limit_bytes=MAX_BYTES,
     )
     return b"".join(pieces)
@@ -69,6 +72,7 @@ def follow_log(query: LogQuery, opened: Callable[[Callable[[], None]], None]) ->
         tail=query.tail,
         since=query.since,
         timestamps=query.timestamps,
+        previous=query.previous,
         follow=True,
         opened=opened,
     )

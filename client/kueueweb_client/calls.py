@@ -166,7 +166,7 @@ def watch_workload(namespace: str, name: str, version: str = "") -> Call[str]:
 
 
 def log(namespace: str, workload: str, pod: str, **options: Any) -> Call[str]:
-    """Return the log of a pod. Options: container, follow, tail, since, timestamps."""
+    """Return the log of a pod. Options: container, follow, tail, since, timestamps, previous."""
     given = {key: value for key, value in options.items() if value not in ("", False)}
     return Call("GET", path("workloads", namespace, workload, "pods", pod, "log"), lambda found: found.text, given)
 

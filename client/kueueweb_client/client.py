@@ -150,7 +150,7 @@ class Client:
         return self.rows("workloads", namespace, name, "pods")
 
     def log(self, namespace: str, workload: str, pod: str, **options: Any) -> list[str]:
-        """The lines that a pod has printed. Options: container, tail, since, timestamps."""
+        """The lines that a pod has printed. Options: container, tail, since, timestamps, previous."""
         return self.send(calls.log(namespace, workload, pod, **options)).splitlines()
 
     def follow_log(

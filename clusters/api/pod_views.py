@@ -69,6 +69,7 @@ class LogQuerySerializer(serializers.Serializer[Any]):
     tail = serializers.IntegerField(default=None, allow_null=True, min_value=0, max_value=MAX_TAIL)
     since = serializers.DateTimeField(default=None, allow_null=True)
     timestamps = serializers.BooleanField(default=False)
+    previous = serializers.BooleanField(default=False)
 
 
 class WorkloadPodsView(ClusterView):
@@ -102,6 +103,7 @@ class PodLogView(ClusterView):
             OpenApiParameter("tail", int, description=f"Only this many of the last lines, at most {MAX_TAIL}."),
             OpenApiParameter("since", OpenApiTypes.DATETIME, description="Only lines from this time on."),
             OpenApiParameter("timestamps", bool, description="Begin each line with its time."),
+            OpenApiParameter("previous", bool, description="The log of the container before its last restart."),
         ],
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )
@@ -123,6 +125,7 @@ class PodLogView(ClusterView):
             tail=values["tail"],
             since=since.isoformat() if since else "",
             timestamps=values["timestamps"],
+            previous=values["previous"],
         )
         answer = HttpResponse(content_type="text/plain; charset=utf-8")
         if values["follow"]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Count, Q
 
 from accounts.models import Cluster
 from accounts.services.object_status import server_metadata, timestamp
+from clusters.jobs.kinds.job import JOB_UID_LABEL
 from queues.models import Job, Pod, Workload
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
@@ -31,6 +33,22 @@ def job_objects(cluster: Cluster, rows: Sequence[Job]) -> list[dict[str, Any]]:
     return [_job_object(row, pods.get(row.pk, {})) for row in rows]
 
 
+def without_generated_selector(manifest: Mapping[str, Any], uid: str) -> dict[str, Any]:
+    """Return a Job as a client sends it back, without the selector that the server has made for the Job's uid.
+
+    The selector is no part of the desired state: each cluster makes its own.
+    """
+    spec = manifest.get("spec")
+    if isinstance(spec, Mapping) and uid and spec.get("selector") == _selector(uid):
+        return {**manifest, "spec": {key: value for key, value in spec.items() if key != "selector"}}
+    return dict(manifest)
+
+
+def _selector(uid: UUID | str) -> dict[str, Any]:
+    """The selector of a Job's pods as Kubernetes makes it; `kubectl logs job/NAME` finds the pods by it."""
+    return {"matchLabels": {JOB_UID_LABEL: str(uid)}}
+
+
 def _job_object(row: Job, pods: Mapping[str, int]) -> dict[str, Any]:
     kept = ("labels", "annotations")
     metadata = {key: value for key, value in (row.manifest.get("metadata") or {}).items() if key in kept and value}
@@ -39,7 +57,7 @@ def _job_object(row: Job, pods: Mapping[str, int]) -> dict[str, Any]:
         "apiVersion": row.manifest["apiVersion"],
         "kind": row.kind,
         "metadata": metadata,
-        "spec": row.manifest.get("spec") or {},
+        "spec": {"selector": _selector(row.uid), **(row.manifest.get("spec") or {})},
         "status": _job_status(sorted(row.workloads.all(), key=lambda found: found.pk), pods),
     }
 

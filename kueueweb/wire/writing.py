@@ -26,11 +26,13 @@ from accounts.services.managed_fields import (
 from clusters.manifests import apply_manifests, delete_manifest, delete_manifests, kind_named, require_deletions
 from clusters.manifests.apply import lock_applies
 from kueueweb.wire.applying import KUBECTL, Apply, conflict
+from kueueweb.wire.job_objects import without_generated_selector
 from kueueweb.wire.object_reading import Key, ObjectReader, Page, Selection
 from kueueweb.wire.patches import Change
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from queues.api.workload_pieces import PIECE
+from queues.models import Job
 from scheduling.manifest.applied_fields import applied_part
 from scheduling.manifest.metadata import LAST_APPLIED, MAX_ANNOTATIONS_BYTES
 
@@ -260,4 +262,5 @@ class ObjectWriter:
                 raise Refusal(HTTPStatus.BAD_REQUEST, rule)
         kept = {key: value for key, value in metadata.items() if key not in _OF_THE_SERVER}
         given = {key: value for key, value in (("namespace", namespace), ("name", name)) if value}
-        return {**{key: value for key, value in body.items() if key != "status"}, "metadata": {**kept, **given}}
+        found = {**{key: value for key, value in body.items() if key != "status"}, "metadata": {**kept, **given}}
+        return without_generated_selector(found, metadata.get("uid", "")) if self._resource.model is Job else found

@@ -134,10 +134,13 @@ class ApiServer:
         except ValueError as error:
             raise errors.bad_request(f"sinceTime: {error}") from error
         pod = self.cluster.registry.get(target.resource, target.namespace, target.name)
+        container = chosen_container(pod, query.get("container", ""))
+        if boolean(query, "previous"):  # simulated containers are never restarted
+            raise errors.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
         return LogRequest(
             namespace=target.namespace,
             name=target.name,
-            container=chosen_container(pod, query.get("container", "")),
+            container=container,
             follow=boolean(query, "follow"),
             tail=integer(query, "tailLines"),
             since=moment if since is None else self.cluster.clock.now() - since,

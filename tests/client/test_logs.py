@@ -62,6 +62,9 @@ def test_logs_of_a_pod_until_it_ends(system: System, alice: Run) -> None:
     assert followed[: len(lines)] == lines
     assert followed[-1] == "finished, exit code 0"
     assert len(followed) == len(set(followed))
+    never_restarted = alice("logs", workload, "--previous")
+    assert "previous terminated container" in never_restarted.error
+    assert alice("logs", workload, "--previous", "-f").code == 2
     stamped = alice("logs", workload, "--timestamps", "--tail", "1").output
     assert stamped.endswith(" finished, exit code 0\n")
 

@@ -196,6 +196,7 @@ def test_pods_nodes_and_events(kubectl: Kubectl) -> None:
         assert [following()[2] for _ in range(WorkloadEvent.objects.count())].count("Created") == 3
         submit(kubectl.cluster, "fourth")
         assert following()[2:4] == ["Created", f"workload/{Workload.objects.get(job__name='fourth').name}"]
+    assert "does not answer" in refusal(kubectl, "bob", "logs job/first"), "found the pod, but has no cluster"
     assert "forbidden" in refusal(kubectl, "charlie", "get pods -n team-a")
     assert kubectl("charlie", "get pods -A").strip() == ""
     assert kubectl("charlie", "get events -A").strip() == ""

@@ -26,8 +26,15 @@ def _logs(
     tail: Annotated[int, typer.Option(help="Number of last lines of each pod (-1: all).")] = -1,
     since: Annotated[str, typer.Option(help="Only lines from this time on, such as 2026-01-31T12:00:00Z.")] = "",
     timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", "-p", help="The log of the container before its last restart.")
+    ] = False,
 ) -> None:
     """Write the output of a workload's pods; each line names its pod where there are several."""
+    if follow and previous:
+        raise typer.BadParameter(
+            "a container's log before its restart has ended: leave out -f", param_hint="--previous"
+        )
     where = namespace_of(namespace)
     with client() as asked:
         workload = _workload(asked, where, name)
@@ -37,6 +44,8 @@ def _logs(
         if follow and len(pods) > 1:
             raise typer.BadParameter(f"it has {len(pods)} pods: name one of {', '.join(pods)}", param_hint="--pod")
         wanted: dict[str, Any] = {"container": container, "since": since, "timestamps": timestamps}
+        if previous:
+            wanted["previous"] = True
         wanted["tail"] = None if tail < 0 else tail
         for each in pods:
             lines = (

@@ -20,7 +20,8 @@ from clusters.jobs.framework.validation import annotation_path, check_changed_jo
 from queues.manifests import kueue_keys as keys
 
 JOB_NAME_LABEL: Final = "batch.kubernetes.io/job-name"
-_OWN_LABELS: Final = ("job-name", "controller-uid", JOB_NAME_LABEL, "batch.kubernetes.io/controller-uid")
+JOB_UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
+_OWN_LABELS: Final = ("job-name", "controller-uid", JOB_NAME_LABEL, JOB_UID_LABEL)
 """Labels that the Job controller puts on its own template."""
 _PATH: Final = "spec.template.metadata"
 _MINIMUM_PATH: Final = annotation_path(keys.MINIMUM_PARALLELISM)

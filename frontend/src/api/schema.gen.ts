@@ -22561,6 +22561,8 @@ export interface operations {
                 container?: string;
                 /** @description Follow the log until the container ends, for at most ten minutes. */
                 follow?: boolean;
+                /** @description The log of the container before its last restart. */
+                previous?: boolean;
                 /** @description Only lines from this time on. */
                 since?: string;
                 /** @description Only this many of the last lines, at most 100000. */

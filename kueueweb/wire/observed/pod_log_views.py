@@ -19,7 +19,7 @@ from kueueweb.wire.refusals import Refusal
 from queues.api.filters import query_text
 from scheduling.manifest.syntax import dns_label
 
-_NOT_SERVED: Final = ("previous", "insecureSkipTLSVerifyBackend")
+_NOT_SERVED: Final = "insecureSkipTLSVerifyBackend"
 
 
 class PodLogView(ResourceView):
@@ -42,9 +42,8 @@ class PodLogView(ResourceView):
 
     def _query(self, namespace: str, name: str) -> LogQuery:
         asked = self.request.query_params
-        for option in _NOT_SERVED:
-            if flag(query_text(asked, option), option):
-                raise Refusal(HTTPStatus.BAD_REQUEST, f"{option}: Unsupported value: it is not served here")
+        if flag(query_text(asked, _NOT_SERVED), _NOT_SERVED):
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{_NOT_SERVED}: Unsupported value: it is not served here")
         tail = query_text(asked, "tailLines")
         return LogQuery(
             user=self.request.user.pk or 0,
@@ -55,6 +54,7 @@ class PodLogView(ResourceView):
             tail=_at_most(MAX_TAIL, number(tail, "tailLines"), "tailLines") if tail else None,
             since=self._since(),
             timestamps=flag(query_text(asked, "timestamps"), "timestamps"),
+            previous=flag(query_text(asked, "previous"), "previous"),
         )
 
     def _container(self) -> str:

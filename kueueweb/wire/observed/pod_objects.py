@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from accounts.models import Cluster
 from accounts.services.object_status import timestamp
 from accounts.services.reach import Reach
+from clusters.jobs.kinds.job import JOB_NAME_LABEL, JOB_UID_LABEL
 from clusters.jobs.objects import POD_SET_LABEL
 from clusters.jobs.registry import JOB_KINDS
 from kueueweb.wire.tables import AGE, NAME, Column, value_at
@@ -32,7 +33,9 @@ _LABELS: Final = """
         WHERE workload_id = queues_pod.workload_id AND name = queues_pod.pod_set
             AND jsonb_typeof(template -> 'metadata' -> 'labels') = 'object' LIMIT 1
     ), '{}'::jsonb) || jsonb_build_object(%s::text, queues_pod.pod_set) || coalesce((
-        SELECT jsonb_build_object('batch.kubernetes.io/job-name', job.name, 'job-name', job.name)
+        SELECT jsonb_build_object(
+            %s::text, job.name, 'job-name', job.name, %s::text, job.uid, 'controller-uid', job.uid
+        )
         FROM queues_workload AS workload JOIN queues_job AS job ON job.id = workload.job_id
         WHERE workload.id = queues_pod.workload_id AND job.kind = ANY(%s)
     ), '{}'::jsonb)
@@ -45,8 +48,8 @@ def rows(reach: Reach) -> QuerySet[Pod]:
     the next one of an elastic job is returned once."""
     moved = Pod.objects.filter(uid=OuterRef("uid"), workload_id__gt=OuterRef("workload_id"))
     there = Pod.objects.filter(reach.rows_in_namespaces(cluster="workload__cluster")).filter(~Exists(moved))
-    labels = RawSQL(_LABELS, [POD_SET_LABEL, _JOBS], output_field=JSONField())  # noqa: S611 (our own constants)
-    return there.annotate(labels=labels)
+    parameters = [POD_SET_LABEL, JOB_NAME_LABEL, JOB_UID_LABEL, _JOBS]
+    return there.annotate(labels=RawSQL(_LABELS, parameters, output_field=JSONField()))  # noqa: S611 (our own constants)
 
 
 def objects(cluster: Cluster, found: Sequence[Pod]) -> list[dict[str, Any]]:

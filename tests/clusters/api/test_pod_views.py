@@ -93,6 +93,7 @@ def test_logs_are_shown_to_users_who_see_the_workload(system: System, reader: Sc
     stamped = reader.get(f"{log}?timestamps=true").content.decode().splitlines()
     since = stamped[1].partition(" ")[0]
     assert reader.get(log, {"since": since}).content.decode().splitlines() == lines[1:]
+    assert "previous terminated container" in str(reader.get(f"{log}?previous=true").json())
     stranger = User.objects.create_user("stranger")
     RoleBinding.objects.create(username="stranger", role=Role.ADMIN, namespace="others")
     for url in (pods_url(system), log, f"{log}?follow=true"):

@@ -15,7 +15,7 @@ from clusters.api.pod_views import FOLLOW_HEADER
 from clusters.pod_logs import LogQuery
 from gpus.models import Node
 from kueueweb.wire.observed import event_objects
-from queues.models import Pod, Workload, WorkloadEvent
+from queues.models import Job, Pod, Workload, WorkloadEvent
 from tests.clusters.system import System, gpu_job
 from tests.kueueweb.wire.conftest import TABLE, client_for, names
 from tests.simulated_cluster import ServerThread, make_simulated
@@ -88,6 +88,23 @@ def test_pods_are_selected_by_job_node_and_phase(system: System, dora: APIClient
     assert names(dora.get(PODS, {"fieldSelector": "status.phase!=Running"})) == []
 
 
+def test_the_selector_of_a_job_selects_its_pods_and_is_not_stored(system: System, dora: APIClient) -> None:
+    run(system)
+    submitter = RoleBinding.objects.create(username="sam", role=Role.ADMIN, namespace="team").username
+    sam, row = client_for(submitter), Job.objects.get()
+    url = f"/apis/batch/v1/namespaces/team/jobs/{row.name}"
+    there = sam.get(url).json()
+    [(label, uid)] = there["spec"]["selector"]["matchLabels"].items()
+    found = dora.get(PODS, {"labelSelector": f"{label}={uid}"})
+    assert names(found) == sorted(Pod.objects.values_list("name", flat=True))
+    stored = {name: value for name, value in row.manifest["spec"].items() if name != "selector"}
+    changed = {**there, "metadata": {**there["metadata"], "labels": {**there["metadata"]["labels"], "team": "a"}}}
+    assert sam.put(url, changed, format="json").status_code == 200
+    row.refresh_from_db()
+    assert row.manifest["metadata"]["labels"]["team"] == "a"
+    assert row.manifest["spec"] == stored
+
+
 @pytest.mark.parametrize(
     ("values", "status"),
     [
@@ -136,8 +153,13 @@ def test_logs(system: System, dora: APIClient, erin: APIClient) -> None:
     assert (followed.namespace, followed.tail) == ("team", 3)
     for query in ("", "?follow=true"):
         assert erin.get(log + query).status_code == 403
-    for query in ("tailLines=-1", "sinceTime=yesterday", "sinceSeconds=x", "follow=perhaps", "previous=true",
-        "tailLines=100001", "container=..", "container=" + 64 * "x",
+    never_restarted = dora.get(f"{log}?previous=true")
+    assert (never_restarted.status_code, "previous terminated container" in never_restarted.json()["message"]) == (
+        400,
+        True,
+    )
+    for query in ("tailLines=-1", "sinceTime=yesterday", "sinceSeconds=x", "follow=perhaps", "previous=perhaps",
+        "insecureSkipTLSVerifyBackend=true", "tailLines=100001", "container=..", "container=" + 64 * "x",
     ):  # fmt: skip
         refused = dora.get(f"{log}?{query}")
         assert (refused.status_code, refused.json()["kind"]) == (400, "Status"), query
