@@ -169,9 +169,11 @@ export function podLogUrl(
   { namespace, name }: WorkloadReference,
   pod: string,
   container: string,
+  previous: boolean,
 ): string {
   const path = [namespace, name, "pods", pod, "log"].map(encodeURIComponent).join("/");
   const query = new URLSearchParams({ cluster, container, follow: "true", tail: "2000" });
+  if (previous) query.set("previous", "true");
   return `${window.location.origin}${basePath}/api/v1/workloads/${path}/?${query}`;
 }
 

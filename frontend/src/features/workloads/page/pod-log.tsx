@@ -1,7 +1,7 @@
 /** What a container prints, as it prints it. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Group, Modal, Select, Text } from "@mantine/core";
+import { Button, Group, Modal, Select, Switch, Text } from "@mantine/core";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { send } from "@/api/client";
 import { useCluster } from "@/api/cluster";
@@ -20,6 +20,7 @@ export function PodLog({
   onClose: () => void;
 }) {
   const [container, setContainer] = useState(pod.containers.at(-1) ?? "");
+  const [previous, setPrevious] = useState(false);
   const [attempt, setAttempt] = useState(0);
   return (
     <Modal opened onClose={onClose} size="xl" title={t`Log of ${pod.name}`}>
@@ -33,11 +34,20 @@ export function PodLog({
           mb="sm"
         />
       )}
+      {pod.restarts > 0 && (
+        <Switch
+          label={t`Before the last restart`}
+          checked={previous}
+          onChange={(event) => setPrevious(event.currentTarget.checked)}
+          mb="sm"
+        />
+      )}
       <Lines
-        key={`${container} ${attempt}`}
+        key={`${container} ${previous} ${attempt}`}
         workload={workload}
         pod={pod.name}
         container={container}
+        previous={previous}
         onAgain={() => setAttempt(attempt + 1)}
       />
     </Modal>
@@ -48,11 +58,12 @@ interface LinesProps {
   workload: WorkloadReference;
   pod: string;
   container: string;
+  previous: boolean;
   onAgain: () => void;
 }
 
 /** One reading of a log, from its last lines to its end. */
-function Lines({ workload, pod, container, onAgain }: LinesProps) {
+function Lines({ workload, pod, container, previous, onAgain }: LinesProps) {
   const cluster = useCluster();
   const { namespace, name } = workload;
   const [log, setLog] = useState<LogText>(EMPTY_LOG);
@@ -61,16 +72,15 @@ function Lines({ workload, pod, container, onAgain }: LinesProps) {
 
   useEffect(() => {
     const stop = new AbortController();
-    follow(podLogUrl(cluster, { namespace, name }, pod, container), stop.signal, (piece) =>
-      setLog((before) => withPiece(before, piece)),
-    ).then(
+    const url = podLogUrl(cluster, { namespace, name }, pod, container, previous);
+    follow(url, stop.signal, (piece) => setLog((before) => withPiece(before, piece))).then(
       () => setState("ended"),
       (error: unknown) => {
         if (!stop.signal.aborted) setState(error instanceof Error ? error : new Error(String(error)));
       },
     );
     return () => stop.abort();
-  }, [cluster, namespace, name, pod, container]);
+  }, [cluster, namespace, name, pod, container, previous]);
 
   return (
     <>

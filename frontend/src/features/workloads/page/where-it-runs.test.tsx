@@ -116,3 +116,12 @@ it("follows the log of a pod", async () => {
     "/api/v1/workloads/team/job-train/pods/train-abc/log/?cluster=default&container=main&follow=true&tail=2000",
   );
 });
+
+it("reads the log of a container before its last restart", async () => {
+  const calls = await show([{ ...POD, restarts: 2 }]);
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Log of train-abc" }));
+  await user.click(await screen.findByRole("switch", { name: "Before the last restart" }));
+  expect(await screen.findByText("No more lines.")).toBeDefined();
+  expect(calls.at(-1)?.address).toContain("&tail=2000&previous=true");
+});
