@@ -195,7 +195,19 @@ def test_a_form_and_a_manifest_change_each_other_and_become_a_link(page: Page, l
     expect(dialog.get_by_role("alert")).to_contain_text(re.compile("by-form-.* would (start now|wait)"))
     dialog.get_by_role("button", name="Submit", exact=True).click()
     page.get_by_role("alert").get_by_role("link", name=re.compile("by-form-")).click()
-    expect(page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))).to_have_count(1)
+    rows = page.get_by_role("table").get_by_role("link", name=re.compile("by-form-"))
+    expect(rows).to_have_count(1)
+    rows.click()
+    page.get_by_role("button", name="Submit again").click()
+    dialog = page.get_by_role("dialog", name="Submit workloads")
+    expect(dialog.get_by_role("combobox", name="Start from")).to_have_attribute(
+        "placeholder", re.compile("Job by-form-")
+    )
+    expect(dialog.get_by_label("Name", exact=True)).to_have_attribute("placeholder", "by-form- and a random ending")
+    dialog.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.get_by_role("alert").get_by_role("link", name=re.compile("by-form-"))).to_be_visible()
+    page.goto("/workloads?search=by-form-")
+    expect(rows).to_have_count(2)
 
 
 ONE_NODE = """

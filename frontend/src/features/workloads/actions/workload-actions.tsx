@@ -10,6 +10,7 @@ import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/dialog/confirm-dialog";
 import { Icon } from "@/components/icon";
+import { SubmitAgain } from "../submit/submit-again";
 import { type ActionKind, actionWords } from "./action-words";
 import { Consequences } from "./consequences";
 import { PriorityClassSelect } from "./priority-class-select";
@@ -47,6 +48,7 @@ export function WorkloadActions({ workload }: { workload: Workload }) {
           {actionWords()[kind].label}
         </Button>
       ))}
+      {workload.variant_of === "" && <SubmitAgain workload={workload} />}
       {asked !== null && <ActionQuestion kind={asked} workload={workload} onClose={() => setAsked(null)} />}
     </>
   );

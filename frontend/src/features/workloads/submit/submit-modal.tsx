@@ -20,35 +20,71 @@ import { JobForm } from "./job-form";
 import { writeQueue } from "./manifest-fields";
 import { TEMPLATES, templateLabel, templateText } from "./manifest-templates";
 import { PreviewResult } from "./preview";
-import { bestQueue, keepLastQueue, lastQueue, placeOfLast, rankOf, type TriedQueue } from "./queue-choice";
+import {
+  bestQueue,
+  keepLastQueue,
+  lastQueue,
+  placeOfLast,
+  type QueueName,
+  rankOf,
+  type TriedQueue,
+} from "./queue-choice";
 import { QueueHeadroom } from "./queue-headroom";
 
-export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+/** A job whose manifest the form starts from. */
+export interface JobAgain {
+  label: string;
+  queue: QueueName;
+  /** Null until it is read. */
+  text: string | null;
+  /** Why it cannot be read. */
+  error: Error | null;
+}
+
+interface SubmitModalProps {
+  opened: boolean;
+  onClose: () => void;
+  again?: JobAgain;
+}
+
+export function SubmitModal({ opened, onClose, again }: SubmitModalProps) {
   return (
     <Modal opened={opened} onClose={onClose} title={t`Submit workloads`} size="min(72rem, 95vw)">
-      {opened && <SubmitContent onDone={onClose} />}
+      {opened && <SubmitContent onDone={onClose} again={again} />}
     </Modal>
   );
 }
 
-function SubmitContent({ onDone }: { onDone: () => void }) {
+function SubmitContent({ onDone, again }: { onDone: () => void; again: JobAgain | undefined }) {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const queues = useQuery(localQueuesQuery(useCluster()));
-  if (queues.isPending) return <Skeleton height={420} />;
+  if (again?.error)
+    return <ErrorState title={t`${again.label} cannot be read`} message={again.error.message} />;
+  if (queues.isPending || again?.text === null) return <Skeleton height={420} />;
   const mine = queues.data?.results.filter((queue) => maySubmit(session, queue.namespace)) ?? [];
-  return <SubmitForm queues={mine} onDone={onDone} />;
+  return <SubmitForm queues={mine} onDone={onDone} again={again} />;
 }
 
 /** What a template says before a LocalQueue is known. */
 const NO_QUEUE = { namespace: "default", name: "my-queue" };
 
-function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => void }) {
-  const [template, setTemplate] = useState<string>(TEMPLATES[0].name);
-  const [place, setPlace] = useState(() => placeOfLast(queues, lastQueue()));
-  const [manifest, setManifest] = useState(() => templateText(TEMPLATES[0].name, queues[place] ?? NO_QUEUE));
+interface SubmitFormProps {
+  queues: LocalQueue[];
+  onDone: () => void;
+  again: JobAgain | undefined;
+}
+
+function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
+  const [template, setTemplate] = useState<string | null>(again === undefined ? TEMPLATES[0].name : null);
+  const [place, setPlace] = useState(() =>
+    placeOfLast(queues, again === undefined ? lastQueue() : `${again.queue.namespace}/${again.queue.name}`),
+  );
+  const [manifest, setManifest] = useState(
+    () => again?.text ?? templateText(TEMPLATES[0].name, queues[place] ?? NO_QUEUE),
+  );
   const [better, setBetter] = useState<TriedQueue | null>(null);
   const cluster = useCluster();
-  const touched = useRef(false);
+  const touched = useRef(again !== undefined);
   const checked = useRef("");
   const submission = useApplyManifests(cluster);
   const preview = usePreview(cluster);
@@ -89,7 +125,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
   // A newcomer does not know which queue has the devices that the template requests.
   // biome-ignore lint/correctness/useExhaustiveDependencies: asked once, when the form opens
   useEffect(() => {
-    if (queues.length < 2) return;
+    if (queues.length < 2 || touched.current) return;
     const others = queues.map((_, each) => each).filter((each) => each !== place);
     void tryQueues([place, ...others], manifest).then((found) => {
       if (touched.current || found === null || found.place === place) return;
@@ -153,6 +189,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
             label={t`Start from`}
             data={TEMPLATES.map(({ name }) => ({ value: name, label: templateLabel(name) }))}
             value={template}
+            {...(again === undefined ? {} : { placeholder: again.label })}
             allowDeselect={false}
             onChange={(name) => {
               if (name === null) return;
