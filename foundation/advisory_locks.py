@@ -17,6 +17,7 @@ class LockedWork(IntEnum):
     WEBHOOK_CHECKS = 0x6B777763
     TELEMETRY = 0x6B77746D
     PAST_USE = 0x6B777075
+    CHECKPOINTS = 0x6B776370
 
 
 @contextmanager

@@ -3,11 +3,14 @@ compensates for it.
 """
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
 from foundation.chores import runs_while
+from history.services.checkpoints.checkpoint_taking import DUE, take_due_checkpoints
+from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
 from history.services.past_use import PERIOD_SECONDS, RANKED, note_past_use
 from history.services.retention import prune_history, roll_up_history
 from history.services.sampling.sample import sample
@@ -30,6 +33,7 @@ def roll_up() -> None:
 def prune() -> None:
     """Delete records beyond their retention."""
     prune_history(timezone.now())
+    thin_checkpoints(timezone.now())
 
 
 runs_while("history.tasks.note_past_use", RANKED, seconds=PERIOD_SECONDS)
@@ -41,3 +45,14 @@ def note_use() -> None:
     with try_lock(LockedWork.PAST_USE) as mine:
         for cluster in Cluster.objects.order_by("pk") if mine else ():
             note_past_use(cluster, timezone.now())
+
+
+if settings.CHECKPOINT_MINUTES:
+    runs_while("history.tasks.take_checkpoints", DUE, str(settings.CHECKPOINT_MINUTES), seconds=15)
+
+
+@shared_task(name="history.tasks.take_checkpoints")
+def take_checkpoints() -> None:
+    """Keep the rows of the clusters whose next checkpoint is due."""
+    if settings.CHECKPOINT_MINUTES:
+        take_due_checkpoints(settings.CHECKPOINT_MINUTES)

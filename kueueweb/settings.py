@@ -313,6 +313,9 @@ EMAIL_DOMAIN = DEFAULT_FROM_EMAIL.rpartition("@")[2]
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
 USAGE_RETENTION_DAYS = env.integer("USAGE_RETENTION_DAYS", default=400, minimum=1)
+# The interval of checkpoints, from which `?at=` reads the past (0: none are taken), and how long they are kept.
+CHECKPOINT_MINUTES = env.integer("CHECKPOINT_MINUTES", default=15)
+CHECKPOINT_RETENTION_DAYS = env.integer("CHECKPOINT_RETENTION_DAYS", default=30, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Cluster
+from foundation.shown_past import current_past
 from queues.models import LocalQueue
 from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.live.published import published_of
@@ -57,12 +58,16 @@ def read_numbers(cluster: Cluster) -> Numbers:
 
 
 def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
-    """The numbers of clusters now, by their keys: as many queries for several as for one."""
+    """The numbers of clusters, by their keys: as many queries for several as for one. While past rows are shown, they
+    are those of that checkpoint."""
+    past = current_past()
+    if past is not None:
+        return {cluster.pk: Numbers(**past.figures) for cluster in clusters if cluster.pk == past.cluster_id}
     found = {
         pk: Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
         for pk, published in published_of(clusters).items()
     }
-    return found | _computed([cluster for cluster in clusters if cluster.pk not in found])
+    return found | numbers_of_rows([cluster for cluster in clusters if cluster.pk not in found])
 
 
 _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {
@@ -77,7 +82,8 @@ which this World does not have.
 """
 
 
-def _computed(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
+def numbers_of_rows(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
+    """The numbers of clusters by their keys, computed from the rows."""
     if not clusters:
         return {}
     worlds = {cluster.pk: World(cluster_configuration(cluster)) for cluster in clusters}

@@ -23,6 +23,24 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     `holders`: False leaves out the workloads that hold quota, so that all quota and all devices are free. `also` are
     (namespace, name); `now` is in seconds since the epoch.
     """
+    world, rows = _empty(cluster)
+    alone = not connection.in_atomic_block
+    with transaction.atomic(), connection.cursor() as cursor:
+        if alone:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        rows.load(now, dict(_workload_ids(cluster, also, holders=holders)))
+    return world
+
+
+def read_whole_world(cluster: Cluster, now: float) -> tuple[World, RowIndex]:
+    """The cluster as a new leader would load it from the rows that this transaction shows."""
+    world, rows = _empty(cluster)
+    rows.load(now)
+    return world, rows
+
+
+def _empty(cluster: Cluster) -> tuple[World, RowIndex]:
+    """A World with the cluster's settings, and the reader of its rows."""
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)
@@ -30,12 +48,7 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     rows.vendors = configured_vendors(settings, VENDORS)
     world.set_vendors(rows.vendors)
     world.set_placement_policies(*configured_policies(settings))
-    alone = not connection.in_atomic_block
-    with transaction.atomic(), connection.cursor() as cursor:
-        if alone:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        rows.load(now, dict(_workload_ids(cluster, also, holders=holders)))
-    return world
+    return world, rows
 
 
 def _workload_ids(cluster: Cluster, also: Sequence[tuple[str, str]], *, holders: bool) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,68 @@
+"""The decisions that follow from a checkpoint: the cycles that a new leader would have run at its moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from history.models import Checkpoint
+from history.services.checkpoints.past_rows import cluster_then, showing_rows
+from scheduler.store.world_reading import read_whole_world
+from scheduling.model.decisions import Admit, CycleResult, Decision, ReplaceNode
+from scheduling.run_until_idle import run_until_idle
+from scheduling.world import World
+
+
+def world_then(found: Checkpoint) -> World:
+    """The World of a checkpoint, at its time."""
+    with showing_rows(found):
+        return read_whole_world(cluster_then(found), found.taken_at.timestamp())[0]
+
+
+def following_decisions(found: Checkpoint) -> list[dict[str, Any]]:
+    """The decisions of cycles until they are idle, in their order, as JSON."""
+    return list(decisions_json(run_until_idle(world_then(found), found.taken_at.timestamp())))
+
+
+def decisions_json(results: Iterable[CycleResult]) -> Iterator[dict[str, Any]]:
+    """Each decision as JSON: its kind, workload, ClusterQueue, message, and the reason, preemptor or placement that it
+    has."""
+    for result in results:
+        for evicted in result.evictions:
+            yield {**_common(evicted), "reason": str(evicted.reason)}
+        for preempted in result.preemptions:
+            yield {**_common(preempted), "reason": str(preempted.reason), "preemptor": preempted.preemptor}
+        for admitted in result.admissions:
+            yield {**_common(admitted), "pod_sets": _pod_sets(admitted), "pods": _pods(admitted)}
+        for replaced in result.replacements:
+            yield {**_common(replaced), "node": replaced.node, "pod_sets": _pod_sets(replaced)}
+        for said in result.outcomes:
+            yield {**_common(said), "reason": str(said.reason)}
+
+
+def _common(made: Decision) -> dict[str, Any]:
+    return {
+        "kind": str(made.kind),
+        "workload": made.workload,
+        "cluster_queue": made.cluster_queue,
+        "message": made.message,
+    }
+
+
+def _pod_sets(made: Admit | ReplaceNode) -> list[dict[str, Any]]:
+    return [
+        {"name": given.name, "count": given.count, "flavors": dict(sorted(given.flavors.items()))}
+        for given in made.pod_sets
+    ]
+
+
+def _pods(made: Admit) -> list[dict[str, Any]]:
+    return [
+        {
+            "pod_set": pod.pod_set,
+            "replica": pod.replica,
+            "node": pod.node,
+            "devices": [held.uuid for held in pod.slices],
+        }
+        for pod in (made.placement.pods if made.placement else ())
+    ]

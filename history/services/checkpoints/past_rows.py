@@ -1,0 +1,162 @@
+"""Shows the rows of a checkpoint in place of the present ones, to the queries of one transaction.
+
+Temporary tables hide the tables of the same names, so each reader of the present reads the past by the same code. The
+transaction may write nothing else, and is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.db.backends.utils import CursorWrapper
+from django.utils import timezone
+from psycopg import sql
+
+from accounts.models import Cluster, Namespace
+from foundation.exceptions import InvalidRequest, NotFound
+from foundation.shown_past import Past, showing
+from history.models import Checkpoint
+from history.services.checkpoints.checkpoint_tables import FORMAT, TABLES, TableRows, key_of, tables_in
+from scheduling.model.times import rfc3339
+
+_CLOCK_SECONDS: Final = 5.0
+"""The browser's clock may be ahead of ours by so much."""
+_EXACT: Final = timedelta(seconds=1)
+_RIGHTS: Final = frozenset({Namespace._meta.db_table})
+"""Tables that rights are read from stay present, except where rules decide."""
+
+
+class NoCheckpoint(NotFound):
+    """Nothing is kept of that moment."""
+
+    reason: ClassVar[str] = "NoCheckpoint"
+
+
+@contextmanager
+def open_checkpoint(cluster_id: int, at: datetime) -> Iterator[Past]:
+    """Show the rows of the last checkpoint at or before that moment, for readers. Raises NoCheckpoint and
+    InvalidRequest."""
+    found = find_checkpoint(Cluster.objects.get(pk=cluster_id), at)
+    with showing_rows(found, hidden=_RIGHTS), showing(past_of(found, at)) as past:
+        yield past
+
+
+def find_checkpoint(cluster: Cluster, at: datetime) -> Checkpoint:
+    """The last checkpoint at or before that moment. Raises NoCheckpoint, and InvalidRequest for a future moment."""
+    if at > timezone.now() + timedelta(seconds=_CLOCK_SECONDS):
+        raise InvalidRequest(f"at: Invalid value: {rfc3339(at)}: must not be in the future.")
+    kept = Checkpoint.objects.filter(cluster=cluster).defer("content")
+    found = kept.filter(taken_at__lte=at).order_by("-taken_at").first()
+    if found is None:
+        earliest = kept.order_by("taken_at").values_list("taken_at", flat=True).first()
+        if earliest is None:
+            raise NoCheckpoint(f"No checkpoint of cluster {cluster.name} is kept: {_without_any()}")
+        raise NoCheckpoint(
+            f"No checkpoint of cluster {cluster.name} is from {rfc3339(at)} or before. The earliest is from "
+            f"{rfc3339(earliest)}: name that moment or a later one."
+        )
+    if found.format != FORMAT:
+        raise NoCheckpoint(
+            f"The checkpoint from {rfc3339(found.taken_at)} has the format {found.format}, which this release, with "
+            f"format {FORMAT}, does not read. Read it with the release that wrote it."
+        )
+    return found
+
+
+def _without_any() -> str:
+    if not settings.CHECKPOINT_MINUTES:
+        return "CHECKPOINT_MINUTES is 0, which turns them off."
+    return f"the first is taken within {settings.CHECKPOINT_MINUTES} minutes, by a worker of the queue push."
+
+
+def past_of(found: Checkpoint, at: datetime) -> Past:
+    """Return the moment as this checkpoint shows it."""
+    return Past(found.cluster_id, at, found.taken_at, at - found.taken_at < _EXACT, found.figures)
+
+
+def cluster_then(found: Checkpoint) -> Cluster:
+    """The cluster's row with the settings of that moment, by which the rules decided. It must not be saved."""
+    cluster = Cluster.objects.get(pk=found.cluster_id)
+    for name, value in found.settings.items():
+        setattr(cluster, name, value)
+    return cluster
+
+
+@contextmanager
+def showing_rows(found: Checkpoint, *, hidden: Collection[str] = ()) -> Iterator[None]:
+    """Show the rows of this checkpoint instead of the present ones; of `hidden` tables, the present ones stay."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            tables = [table for table in tables_in(bytes(found.content)) if table.table not in hidden]
+            for table in tables:
+                _fill(cursor, table)
+            _forget_missing(cursor, {table.table for table in tables})
+            cursor.execute("SHOW search_path")
+            [path] = cursor.fetchone()
+            cursor.execute("SELECT set_config('search_path', %s, true)", [f"pg_temp, {path}"])
+            cursor.execute("SET TRANSACTION READ ONLY")
+        try:
+            yield
+        finally:
+            transaction.set_rollback(True)
+
+
+_MODELS: Final = {model._meta.db_table: model for model, _ in TABLES}
+
+
+def _fill(cursor: CursorWrapper, found: TableRows) -> None:
+    """Create the table with its present columns, and copy the rows. A kept column that the table has lost is read and
+    ignored; a new one gets its default."""
+    model = _MODELS.get(found.table)
+    if model is None:  # a table that this release has no more
+        return
+    table = sql.Identifier("pg_temp", found.table)
+    cursor.execute(
+        sql.SQL("CREATE TEMPORARY TABLE {name} (LIKE {name} INCLUDING DEFAULTS INCLUDING GENERATED)").format(
+            name=sql.Identifier(found.table)
+        )
+    )
+    cursor.execute("SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass", [f"pg_temp.{found.table}"])
+    present = {name for (name,) in cursor.fetchall()}
+    for column in (name for name in found.columns if name not in present):
+        cursor.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} text").format(table, sql.Identifier(column)))
+    query = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        table, sql.SQL(", ").join(sql.Identifier(column) for column in found.columns)
+    )
+    with connection.wrap_database_errors, cursor.copy(query) as copy:
+        copy.write(found.rows)
+    for columns in _indexed(model):
+        names = sql.SQL(", ").join(sql.Identifier(column) for column in columns)
+        cursor.execute(sql.SQL("CREATE INDEX ON {} ({})").format(table, names))
+
+
+def _indexed(model: type[models.Model]) -> Iterator[Sequence[str]]:
+    """The key, and the references by which other tables are joined."""
+    yield (key_of(model),)
+    for column in model._meta.concrete_fields:
+        if column.is_relation and column.related_model in _MODELS.values():
+            yield (str(column.column),)
+
+
+def _forget_missing(cursor: CursorWrapper, shown: Collection[str]) -> None:
+    """Empty the references to rows that a checkpoint does not have, such as a job of which the row was deleted."""
+    for name in shown:
+        for column in _MODELS[name]._meta.concrete_fields if name in _MODELS else ():
+            target = column.related_model
+            if not column.is_relation or not column.null or not isinstance(target, type):
+                continue
+            if target._meta.db_table in shown:
+                statement = sql.SQL(
+                    "UPDATE {table} SET {column} = NULL WHERE {column} IS NOT NULL "
+                    "AND NOT EXISTS (SELECT FROM {target} WHERE {target}.id = {table}.{column})"
+                ).format(
+                    table=sql.Identifier(name),
+                    column=sql.Identifier(str(column.column)),
+                    target=sql.Identifier(target._meta.db_table),
+                )
+                cursor.execute(statement)

@@ -1,0 +1,248 @@
+"""Checkpoints: when they are taken, what is in them, how long they are kept, and how they show the past."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from accounts.models import Cluster, Namespace
+from foundation.advisory_locks import LockedWork, try_lock
+from foundation.exceptions import InvalidRequest
+from foundation.shown_past import current_past, open_past, present_rows
+from gpus.models import Device
+from history.models import Checkpoint
+from history.services.checkpoints.checkpoint_taking import agree, take_checkpoint, take_due_checkpoints
+from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
+from history.services.checkpoints.past_rows import NoCheckpoint, cluster_then, find_checkpoint, showing_rows
+from queues.models import ClusterQueue, PodSet, Workload
+from queues.services.workloads import record_finished
+from scheduler.api.queue_status import Numbers, numbers_of_rows
+from scheduler.leader.engine import Engine
+from scheduler.models import Decision, Lease
+from tests.engines import NOW, in_another_session
+from tests.factories import make_cluster, make_cluster_queue, make_node, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """10 cpu; `a` holds one, `large` waits."""
+    cluster = make_cluster()
+    make_cluster_queue(cluster)
+    make_node(cluster, "n1", [{}])
+    make_workload(cluster, "a")
+    make_workload(cluster, "large", {"cpu": "11"})
+    Engine(cluster, "test", clock=lambda: NOW).run()
+    return cluster
+
+
+def taken_at(cluster: Cluster, moment: datetime) -> Checkpoint:
+    found = take_checkpoint(cluster)
+    Checkpoint.objects.filter(pk=found.pk).update(taken_at=moment)
+    found.refresh_from_db()
+    return found
+
+
+def take_all_due() -> int:
+    return take_due_checkpoints(15)
+
+
+class TestTaking:
+    def test_it_says_on_which_decisions_it_rests(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        newest = Decision.objects.order_by("-id").values_list("id", flat=True).first()
+        assert (found.decision, found.epoch, found.workloads) == (newest, Lease.objects.get().epoch, 2)
+        assert found.size_bytes == len(bytes(found.content))
+
+    def test_the_leaders_figures_are_kept_if_they_agree_with_the_rows(self, cluster: Cluster) -> None:
+        figures = take_checkpoint(cluster).figures
+        assert figures["source"] == "live"
+        queue = figures["cluster_queues"]["main"]
+        assert (queue["pending"], queue["inadmissible"], queue["reserving"]) == (0, 1, 1)
+
+    def test_the_rows_figures_are_kept_if_a_batch_lies_between(self, cluster: Cluster) -> None:
+        record_finished(cluster, [("team", "a")])  # the leader has not seen it
+        figures = take_checkpoint(cluster).figures
+        assert (figures["source"], figures["cluster_queues"]["main"]["reserving"]) == ("rows", 0)
+
+    @pytest.mark.parametrize("part", ["reserving", "admitted", "pending", "cohort"])
+    def test_each_count_is_compared(self, cluster: Cluster, part: str) -> None:
+        rows = numbers_of_rows([cluster])[cluster.pk]
+        other = {**rows.cluster_queues["main"], part: "other" if part == "cohort" else 7}
+        assert agree(rows, rows)
+        assert not agree(rows, Numbers("live", rows.time, {"main": other}, rows.cohorts))
+
+    def test_the_usage_of_quota_is_compared(self, cluster: Cluster) -> None:
+        rows = numbers_of_rows([cluster])[cluster.pk]
+        [cell] = rows.cluster_queues["main"]["usage"]
+        other = {**rows.cluster_queues["main"], "usage": [{**cell, "used": 7}]}
+        assert not agree(rows, Numbers("live", rows.time, {"main": other}, rows.cohorts))
+
+    def test_the_leader_is_not_held_up(self, cluster: Cluster) -> None:
+        """No lock of a row: a batch commits while a checkpoint is read."""
+        with transaction.atomic():
+            take_checkpoint(cluster)
+            in_another_session(lambda: Workload.objects.update(priority=5))
+        assert set(Workload.objects.values_list("priority", flat=True)) == {5}
+
+
+class TestWhenItIsDue:
+    def test_a_cluster_has_one_for_each_interval(self, cluster: Cluster) -> None:
+        assert [take_all_due(), take_all_due()] == [1, 0]
+        Checkpoint.objects.update(taken_at=timezone.now() - timedelta(minutes=15, seconds=1))
+        assert [take_all_due(), take_all_due()] == [1, 0]
+
+    def test_a_new_leader_has_one(self, cluster: Cluster) -> None:
+        take_all_due()
+        Engine(cluster, "next", clock=lambda: NOW)
+        assert [take_all_due(), take_all_due()] == [1, 0]
+
+    def test_each_cluster_has_its_own(self, cluster: Cluster) -> None:
+        make_cluster("west")
+        assert take_all_due() == 2
+
+    def test_two_workers_do_not_take_the_same(self, cluster: Cluster) -> None:
+        taken: list[int] = []
+        with try_lock(LockedWork.CHECKPOINTS, cluster.pk) as mine:
+            assert mine
+            in_another_session(lambda: taken.append(take_all_due()))
+        assert taken == [0]
+
+
+class TestThinning:
+    def test_two_days_are_whole_then_the_first_of_each_hour_stays_for_the_retention(self, cluster: Cluster) -> None:
+        now = timezone.now().replace(minute=30, second=0, microsecond=0)
+        hour = now.replace(minute=0)
+        kept = [hour - timedelta(days=1, minutes=part) for part in (0, 15, 30)]
+        old = [hour - timedelta(days=5) + timedelta(minutes=part) for part in (1, 16, 31, 46, 61)]
+        ancient = [now - timedelta(days=31)]
+        for moment in (*kept, *old, *ancient):
+            taken_at(cluster, moment)
+        assert thin_checkpoints(now) == 4
+        left = set(Checkpoint.objects.values_list("taken_at", flat=True))
+        assert left == {*kept, old[0], old[4]}
+        assert thin_checkpoints(now + timedelta(minutes=20)) == 0
+
+    def test_clusters_are_thinned_apart(self, cluster: Cluster) -> None:
+        now = timezone.now()
+        for found in (cluster, make_cluster("west")):
+            taken_at(found, now - timedelta(days=5))
+        assert thin_checkpoints(now) == 0
+
+
+class TestShowing:
+    def test_readers_see_the_rows_of_then_and_afterwards_those_of_now(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        Workload.objects.filter(name="a").delete()
+        make_workload(cluster, "later")
+        ClusterQueue.objects.update(stop_policy="Hold")
+        with showing_rows(found):
+            assert set(Workload.objects.values_list("name", flat=True)) == {"a", "large"}
+            assert {row.workload.name for row in PodSet.objects.select_related("workload")} == {"a", "large"}
+            assert ClusterQueue.objects.get().stop_policy == "None"
+            assert Device.objects.get().node.name == "n1"
+        assert set(Workload.objects.values_list("name", flat=True)) == {"large", "later"}
+        assert ClusterQueue.objects.get().stop_policy == "Hold"
+
+    def test_the_rows_of_another_cluster_are_not_in_it(self, cluster: Cluster) -> None:
+        make_workload(make_cluster("west"), "elsewhere")
+        with showing_rows(take_checkpoint(cluster)):
+            assert set(Workload.objects.values_list("name", flat=True)) == {"a", "large"}
+
+    def test_nothing_can_be_written_meanwhile(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        for table in ("accounts_cluster", "public.queues_workload"):
+            with pytest.raises(DatabaseError, match="read-only"), showing_rows(found), connection.cursor() as cursor:
+                cursor.execute(f"DELETE FROM {table}")
+        assert Workload.objects.count() == 2
+
+    def test_an_error_ends_it_too(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        with pytest.raises(ZeroDivisionError), showing_rows(found):
+            raise ZeroDivisionError
+        make_workload(cluster, "later")
+        assert Workload.objects.count() == 3
+
+    def test_workloads_that_ended_in_the_last_hour_are_in_it(self, cluster: Cluster) -> None:
+        for name, minutes in (("lately", 59), ("before", 61)):
+            ended = timezone.now() - timedelta(minutes=minutes)
+            make_workload(cluster, name, status="Finished", finished_at=ended)
+        with showing_rows(take_checkpoint(cluster)):
+            assert set(Workload.objects.values_list("name", flat=True)) == {"a", "large", "lately"}
+
+    def test_a_column_that_is_new_gets_its_default_and_a_lost_one_is_ignored(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE queues_workload RENAME COLUMN on_hold TO earlier")
+            cursor.execute("ALTER TABLE queues_workload ADD COLUMN on_hold varchar(128) NOT NULL DEFAULT 'new'")
+            cursor.execute("ALTER TABLE queues_workload RENAME COLUMN traceparent TO then_traceparent")
+            try:
+                content = bytes(found.content)
+                with showing_rows(found):
+                    assert Workload.objects.defer("traceparent").count() == 2
+                assert content == bytes(found.content)
+            finally:
+                cursor.execute("ALTER TABLE queues_workload RENAME COLUMN then_traceparent TO traceparent")
+                cursor.execute("ALTER TABLE queues_workload DROP COLUMN on_hold")
+                cursor.execute("ALTER TABLE queues_workload RENAME COLUMN earlier TO on_hold")
+
+    def test_the_settings_of_the_cluster_are_those_of_then(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        Cluster.objects.update(configuration={"fairSharing": {"enable": True}})
+        assert cluster_then(found).configuration == {}
+        assert Cluster.objects.get().configuration != {}
+
+
+class TestMoments:
+    def test_a_moment_has_the_last_checkpoint_before_it(self, cluster: Cluster) -> None:
+        now = timezone.now()
+        first, second = (taken_at(cluster, now - timedelta(minutes=minutes)) for minutes in (30, 15))
+        assert find_checkpoint(cluster, now) == second
+        assert find_checkpoint(cluster, second.taken_at) == second
+        assert find_checkpoint(cluster, second.taken_at - timedelta(microseconds=1)) == first
+
+    def test_a_moment_before_all_of_them_names_the_earliest(self, cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        with pytest.raises(NoCheckpoint, match=f"The earliest is from {found.taken_at:%Y-%m-%dT%H:%M:%S}"):
+            find_checkpoint(cluster, found.taken_at - timedelta(seconds=1))
+
+    def test_a_cluster_without_any_says_when_one_comes(self, cluster: Cluster, settings: object) -> None:
+        with pytest.raises(NoCheckpoint, match="within 15 minutes"):
+            find_checkpoint(cluster, timezone.now())
+        settings.CHECKPOINT_MINUTES = 0  # type: ignore[attr-defined]  # pytest-django's
+        with pytest.raises(NoCheckpoint, match="CHECKPOINT_MINUTES is 0"):
+            find_checkpoint(cluster, timezone.now())
+
+    def test_the_future_is_refused(self, cluster: Cluster) -> None:
+        with pytest.raises(InvalidRequest, match=r"at: Invalid value: .* must not be in the future"):
+            find_checkpoint(cluster, timezone.now() + timedelta(minutes=1))
+
+    def test_another_format_is_refused_by_name(self, cluster: Cluster) -> None:
+        take_checkpoint(cluster)
+        Checkpoint.objects.update(format=99)
+        with pytest.raises(NoCheckpoint, match="has the format 99, which this release, with format 1, does not read"):
+            find_checkpoint(cluster, timezone.now())
+
+    def test_it_is_exact_at_the_checkpoint_only(self, cluster: Cluster) -> None:
+        found = taken_at(cluster, timezone.now() - timedelta(minutes=5))
+        for seconds, exact in ((0, True), (0.9, True), (1, False), (60, False)):
+            with open_past(cluster.pk, found.taken_at + timedelta(seconds=seconds)) as past:
+                assert (past.exact, past.taken_at, current_past()) == (exact, found.taken_at, past)
+        assert current_past() is None
+
+    def test_rights_are_read_from_the_present(self, cluster: Cluster) -> None:
+        take_checkpoint(cluster)
+        Workload.objects.filter(name="a").delete()
+        Namespace.objects.filter(cluster=cluster).delete()
+        with open_past(cluster.pk, timezone.now()):
+            assert not Namespace.objects.exists()
+            assert Workload.objects.filter(name="a").exists()
+            with present_rows():
+                assert current_past() is None
+                assert not Workload.objects.filter(name="a").exists()
+            assert current_past() is not None
+            assert Workload.objects.filter(name="a").exists()
