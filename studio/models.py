@@ -20,6 +20,8 @@ class QuestionKind(StrEnum):
     """The effects of a plan. Inputs: `plan`, its text."""
     PREVIEW = "preview"
     """The effects of what a form edits; a further one replaces it. Inputs as of WHAT_IF."""
+    EXPLAIN_PAST = "explain-past"
+    """Why a workload waited at a moment of the past. Inputs: `namespace`, `name` and `at`, a checkpoint's time."""
 
 
 class QuestionState(StrEnum):
@@ -49,7 +51,7 @@ class Question(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", help_text="The user that asked."
     )
-    kind = models.CharField(max_length=16, help_text="remedies, what-if or preview.")
+    kind = models.CharField(max_length=16, help_text="remedies, what-if, preview or explain-past.")
     namespace = models.CharField(max_length=63, blank=True, help_text="Of its workload; empty: of the whole cluster.")
     inputs = models.JSONField(help_text="By kind, see QuestionKind.")
     state = models.CharField(

@@ -34,10 +34,10 @@ def answer_questions() -> list[Question]:
     while (question := take_question(studio)) is not None:
         try:
             trial = prepare_trial(question)
+            answer = trial.work(lambda: True, partial(_store_first, question.pk, studio))
         except KueuewebError as error:
             end_question(question.pk, studio, QuestionState.FAILED, reason=error.reason, message=error.message)
         else:
-            answer = trial.work(lambda: True, partial(_store_first, question.pk, studio))
             values = {"answer": as_stored(answer), "configuration_generation": trial.configuration_generation}
             values |= {"tried_at": trial.tried_at, "basis": trial.basis}
             end_question(question.pk, studio, QuestionState.ANSWERED, **values)

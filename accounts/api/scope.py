@@ -1,10 +1,12 @@
 """Base class of the views that belong to a cluster."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
 from typing import Any, ClassVar, Final
 
 from django.db import transaction
+from django.utils.dateparse import parse_datetime
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.permissions import SAFE_METHODS
@@ -16,8 +18,10 @@ from accounts.models import Cluster
 from accounts.services.access import Access, Verb
 from accounts.services.reach import Reach
 from foundation.exceptions import NotFound
+from foundation.shown_past import Past, open_past
 
 DRY_RUN: Final = "dry_run"
+AT: Final = "at"
 
 
 class ClusterView(GenericAPIView[Any]):
@@ -32,13 +36,20 @@ class ClusterView(GenericAPIView[Any]):
     default_cluster: ClassVar[str] = "default"
     """The cluster of a request without `?cluster=`."""
     keyset: tuple[str, ...] = ("id",)
+    looks_back: ClassVar[bool] = False
+    """Whether a read may be of the past (`?at=`): of the rows of a checkpoint, by the rights of now."""
+    reads_past_rows: ClassVar[bool] = True
+    """Whether a view that looks back does so by past rows; otherwise its handler takes the moment from `moment_in`."""
     writes_what_is_mirrored: ClassVar[bool] = True
     """Whether writes of this view are refused in clusters whose objects our rows only mirror."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back."""
+        """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back, and that of a read with
+        `at` in one that shows the rows of that moment."""
         super().initial(request, *args, **kwargs)
         method = request.method or ""
+        if self.looks_back and self.reads_past_rows and method in SAFE_METHODS and AT in request.query_params:
+            setattr(self, method.lower(), _as_of(self, getattr(self, method.lower(), self.http_method_not_allowed)))
         if method not in SAFE_METHODS and flag(request, DRY_RUN):
             setattr(self, method.lower(), _taken_back(getattr(self, method.lower(), self.http_method_not_allowed)))
 
@@ -73,3 +84,38 @@ def _taken_back(handler: Callable[..., Response]) -> Callable[..., Response]:
         return response
 
     return handle
+
+
+def _as_of(view: ClusterView, handler: Callable[..., Response]) -> Callable[..., Response]:
+    """Return the handler's answer by the rows of the past, with headers that say on which checkpoint it rests."""
+
+    @wraps(handler)
+    def handle(request: Request, *args: Any, **kwargs: Any) -> Response:
+        if view.reach.is_of_several:
+            raise ValidationError({"cluster": f"Required value: with {AT}, name one cluster."})
+        with open_past(view.cluster.pk, moment_in(request)) as past:
+            response = handler(request, *args, **kwargs)
+        del response["ETag"]  # of a state that cannot be written
+        for name, value in past_headers(past).items():
+            response[name] = value
+        return response
+
+    return handle
+
+
+def moment_in(request: Request) -> datetime:
+    """The moment that the request asks for; raises ValidationError."""
+    text = request.query_params[AT]
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        rule = f"Invalid value: {text!r}: must be a time of RFC 3339 with its zone, such as 2026-01-05T09:00:00Z."
+        raise ValidationError({AT: rule})
+    return found
+
+
+def past_headers(past: Past) -> dict[str, str]:
+    """The checkpoint on which an answer about the past rests, and whether it is of the very moment."""
+    return {"Kueueweb-Checkpoint": past.taken_at.isoformat(), "Kueueweb-Exact": str(past.exact).lower()}

@@ -65,6 +65,7 @@ class NodeListView(NodeKindView):
     """`nodes/`."""
 
     serializer_class = shapes.NodeSerializer
+    looks_back = True
     queryset = Node.objects.all()
     filterset_class = NodeFilter
     spans_clusters = True
@@ -81,6 +82,7 @@ class NodeView(NodeKindView):
     """`nodes/{name}/`."""
 
     serializer_class = shapes.NodeDetailSerializer
+    looks_back = True
     queryset = Node.objects.all()
 
     @extend_schema(responses=shapes.NodeDetailSerializer)
@@ -97,6 +99,7 @@ class DeviceListView(ClusterView):
     """`devices/`."""
 
     serializer_class = shapes.DeviceSerializer
+    looks_back = True
     queryset = Device.objects.select_related("node")
     filterset_class = DeviceFilter
     spans_clusters = True
@@ -113,6 +116,7 @@ class DeviceView(ClusterView):
     """`devices/{uuid}/`."""
 
     serializer_class = shapes.DeviceSerializer
+    looks_back = True
     queryset = Device.objects.select_related("node")
 
     @extend_schema(responses=shapes.DeviceSerializer)
@@ -128,6 +132,7 @@ class DeviceAllocationListView(ClusterView):
     """`device-allocations/`."""
 
     serializer_class = shapes.DeviceAllocationSerializer
+    looks_back = True
     queryset = DeviceAllocation.objects.all()
     filterset_class = DeviceAllocationFilter
     spans_clusters = True

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 
 from accounts.api.permissions import Scoped
-from accounts.api.scope import DRY_RUN
+from accounts.api.scope import AT, DRY_RUN
 from kueueweb.api.examples import ERRORS, TAGS, examples
 from kueueweb.api.problem_details import PROBLEM
 from scheduler.live.shapes import FRAMES
@@ -70,6 +71,15 @@ _SEVERAL_CLUSTERS: Final = (
 _DRY_RUN: Final = OpenApiParameter(
     DRY_RUN, bool, OpenApiParameter.QUERY, description="Dry run: answer as usual, but store nothing."
 )
+_AT: Final = OpenApiParameter(
+    AT,
+    datetime,
+    OpenApiParameter.QUERY,
+    description=(
+        "Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers "
+        "`Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept."
+    ),
+)
 _IF_MATCH: Final = OpenApiParameter(
     "If-Match",
     str,
@@ -79,7 +89,7 @@ _IF_MATCH: Final = OpenApiParameter(
 
 
 class Schema(AutoSchema):
-    """Adds the errors that any operation may answer with, and the parameter `cluster`.
+    """Adds the errors that any operation may answer with, and the parameters `cluster`, `dry_run` and `at`.
 
     A view with `has_etag` answers with the header ETag, and takes If-Match where it writes; one with `reads_have_etag`
     answers so only when it is read. One with `takes_one_or_many` takes a list of objects, or one of them alone.
@@ -140,6 +150,8 @@ class Schema(AutoSchema):
             parameters.append(self._cluster())
             if self.method not in SAFE_METHODS:
                 parameters.append(_DRY_RUN)
+            elif getattr(self.view, "looks_back", False):
+                parameters.append(_AT)
         if self._has_etag() and self.method != "GET":
             parameters.append(_IF_MATCH)
         return parameters

@@ -61,6 +61,7 @@ class WorkloadCountsView(ClusterView):
     """`workloads/counts/`."""
 
     serializer_class = WorkloadCountsSerializer
+    looks_back = True
     queryset = Workload.objects.none()
     filterset_class = WorkloadFilter
     spans_clusters = True

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db.models import F, QuerySet
-from django.utils import timezone
 
+from foundation.shown_past import shown_time
 from queues.api.expected_start import EXPECTED_COLUMNS, take_expected_start
 from queues.api.label_selector import label_text
 from queues.manifests.kueue_keys import ALLOWED_FLAVORS
@@ -60,7 +60,7 @@ def workloads_json(
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
     for pod_set in found.values(*_POD_SET_FIELDS, node_selector=F("template__spec__nodeSelector")):
         pod_sets[pod_set.pop("workload_id")].append(_pod_set_json(pod_set))
-    now = timezone.now()
+    now = shown_time()
     for row in rows:
         row["expected_start"] = take_expected_start(row, now)
         kind, name = row.pop("job_kind"), row.pop("job_name")

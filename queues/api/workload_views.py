@@ -103,6 +103,7 @@ class WorkloadsView(ClusterView):
     queryset = Workload.objects.none()
     filterset_class = WorkloadFilter
     spans_clusters = True
+    looks_back = True
     parser_classes = JSON_AND_YAML
     takes_one_or_many = True
 
@@ -230,6 +231,7 @@ class WorkloadView(ClusterView):
     """`workloads/{namespace}/{name}/`."""
 
     serializer_class = WorkloadDetailSerializer
+    looks_back = True
     reads_have_etag: ClassVar = True
     reads_have_limits: ClassVar = True
 

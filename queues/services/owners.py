@@ -17,6 +17,7 @@ from accounts.services.access import TREE_KINDS, Access
 from accounts.services.apply_result import Submitted
 from accounts.services.reach import Reach
 from foundation.exceptions import NotPermitted
+from foundation.shown_past import present_rows
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import WorkloadSpec
@@ -161,7 +162,7 @@ def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]
     found = [key for key in objects if key[0] in TREE_KINDS and not access.may("submit", key[0], key[1])]
     if not found:
         return
-    tree = _trees([cluster])[cluster.pk]
+    tree = _trees([cluster.pk])[cluster.pk]
     for kind, namespace, name in found:
         above = tree.above(kind, namespace, name)
         if above is not None and access.cohorts.isdisjoint(above):
@@ -180,9 +181,10 @@ def require_edit(access: Access, cluster: Cluster, kind: str, name: str) -> None
 
 
 def queues_below(reach: Reach) -> dict[int, frozenset[str]]:
-    """By cluster: the ClusterQueues below the user's cohorts. Two queries at most, however many clusters."""
+    """By cluster: the ClusterQueues below the user's cohorts now. Two queries at most, however many clusters."""
     cohorts = {cluster.pk: reach.access(cluster.pk).cohorts for cluster in reach.clusters}
-    trees = _trees([cluster for cluster in reach.clusters if cohorts[cluster.pk]])
+    with present_rows():
+        trees = _trees([cluster.pk for cluster in reach.clusters if cohorts[cluster.pk]])
     found = dict.fromkeys(cohorts, frozenset[str]())
     for pk, tree in trees.items():
         found[pk] = frozenset(
@@ -191,11 +193,17 @@ def queues_below(reach: Reach) -> dict[int, frozenset[str]]:
     return found
 
 
-class _Tree:
-    """The tree of cohorts by the present rows."""
+def cohorts_above(cluster_id: int, queues: Iterable[str]) -> frozenset[str]:
+    """The cohorts above these ClusterQueues."""
+    tree = _trees([cluster_id])[cluster_id]
+    return frozenset[str]().union(*(tree.above("ClusterQueue", "", name) or () for name in queues))
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+
+class _Tree:
+    """The tree of cohorts by the rows."""
+
+    def __init__(self, cluster_id: int) -> None:
+        self._cluster_id = cluster_id
         self.parents: dict[str, str] = {}
         self.queues: dict[str, str] = {}
 
@@ -204,7 +212,7 @@ class _Tree:
         if kind == "Cohort":
             return self._ancestors(self.parents[name]) if name in self.parents else None
         if kind == "LocalQueue":
-            rows = LocalQueue.objects.filter(cluster=self._cluster, namespace=namespace, name=name)
+            rows = LocalQueue.objects.filter(cluster_id=self._cluster_id, namespace=namespace, name=name)
             queue = rows.values_list("cluster_queue_name", flat=True).first()
             return None if queue is None else self._ancestors(self.queues.get(queue, ""))
         return self._ancestors(self.queues[name]) if name in self.queues else None
@@ -217,15 +225,15 @@ class _Tree:
         return frozenset(found)
 
 
-def _trees(clusters: Sequence[Cluster]) -> dict[int, _Tree]:
+def _trees(cluster_ids: Sequence[int]) -> dict[int, _Tree]:
     """The tree of each cluster by its key, in two queries."""
-    trees = {cluster.pk: _Tree(cluster) for cluster in clusters}
+    trees = {pk: _Tree(pk) for pk in cluster_ids}
     if not trees:
         return trees
-    cohorts = Cohort.objects.filter(cluster__in=clusters).values_list("cluster_id", "name", "parent_name")
+    cohorts = Cohort.objects.filter(cluster__in=cluster_ids).values_list("cluster_id", "name", "parent_name")
     for pk, name, parent in cohorts:
         trees[pk].parents[name] = parent
-    queues = ClusterQueue.objects.filter(cluster__in=clusters).values_list("cluster_id", "name", "cohort_name")
+    queues = ClusterQueue.objects.filter(cluster__in=cluster_ids).values_list("cluster_id", "name", "cohort_name")
     for pk, name, cohort in queues:
         trees[pk].queues[name] = cohort
     return trees

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from accounts.models import Cluster
 from accounts.services.access import Access
 from accounts.services.reach import Reach
+from foundation.shown_past import current_past, present_rows
 from queues.models import LocalQueue
-from queues.services.owners import queues_below
+from queues.services.owners import cohorts_above, queues_below
 
 _PREEMPTOR_PATH: Final = re.compile(r"preemptor path: ([^;]*)(?:; |$)")
 _OF_PREEMPTOR: Final = re.compile(r"preemptor (?:path|effective priority): [^;]*(?:; |$)")
@@ -19,9 +20,11 @@ _OF_VICTIM: Final = re.compile(r"Preempted ([^/\s]+)/\S+ \((\w+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The names that may be shown; None means all."""
+    """The names that may be shown; None means all. `cohorts_now`: of the past only the cohorts that are above those
+    ClusterQueues now may be shown."""
 
     cluster_queues: frozenset[str] | None
+    cohorts_now: frozenset[str] | None = None
 
     def sees_queue(self, name: str) -> bool:
         """Whether this ClusterQueue may be shown."""
@@ -37,7 +40,11 @@ class Visibility:
             while cohort and cohort not in found:
                 found.add(cohort)
                 cohort = cohorts.get(cohort, {}).get("parent", "")
-        return frozenset(found)
+        return frozenset(found if self.cohorts_now is None else found & self.cohorts_now)
+
+    def sees_cohort(self, name: str) -> bool:
+        """Whether the cohort of a visible ClusterQueue may be named."""
+        return self.cohorts_now is None or name in self.cohorts_now
 
 
 def visibility_of(access: Access, cluster: Cluster) -> Visibility:
@@ -46,7 +53,20 @@ def visibility_of(access: Access, cluster: Cluster) -> Visibility:
 
 
 def visibilities_of(reach: Reach) -> dict[int, Visibility]:
-    """Return what the user may see, by cluster: as many queries for several clusters as for one."""
+    """Return what the user may see now, by cluster: as many queries for several clusters as for one."""
+    past = current_past()
+    with present_rows():
+        found = _present_visibilities(reach)
+        return found if past is None else {pk: _with_cohorts(pk, seen) for pk, seen in found.items()}
+
+
+def _with_cohorts(cluster_id: int, seen: Visibility) -> Visibility:
+    if seen.cluster_queues is None:
+        return seen
+    return replace(seen, cohorts_now=cohorts_above(cluster_id, seen.cluster_queues))
+
+
+def _present_visibilities(reach: Reach) -> dict[int, Visibility]:
     tenancies = Reach(
         (cluster, reach.access(cluster.pk))
         for cluster in reach.clusters

@@ -95,7 +95,10 @@ class CohortTreeSerializer(Shape):
 
     source = serializers.ChoiceField(  # type: ignore[assignment]  # a field of that name, as DRF allows
         SOURCES,
-        help_text="`live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads.",
+        help_text=(
+            "`live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads, or, of "
+            "the past, because it had just decided."
+        ),
     )
     time = serializers.DateTimeField()
     cohorts = TreeCohortSerializer(many=True, help_text="Cohorts without a parent.")
@@ -109,7 +112,8 @@ def cohort_tree(numbers: Numbers, visibility: Visibility) -> dict[str, Any]:
     queues: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, entry in sorted(numbers.cluster_queues.items()):
         if visibility.sees_queue(name):
-            queues[entry["cohort"]].append({"name": name, **entry})
+            cohort = entry["cohort"] if visibility.sees_cohort(entry["cohort"]) else ""
+            queues[cohort].append({"name": name, **entry, "cohort": cohort})
     children: dict[str, list[str]] = defaultdict(list)
     for name, entry in sorted(cohorts.items()):
         children[entry["parent"] if entry["parent"] in cohorts else ""].append(name)

@@ -1,7 +1,7 @@
 """Why a workload waits, as data. Names of other objects are shown only to users who may see them."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, TypeVar
 
@@ -214,37 +214,43 @@ class ExplanationView(ClusterView):
 
 
 def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> dict[str, Any]:
+    """The explanation as this reader may see it."""
+    return shown_explanation(asdict(found), access, cluster)
+
+
+def shown_explanation(found: Mapping[str, Any], access: Access, cluster: Cluster) -> dict[str, Any]:
     """Workloads of namespaces and ClusterQueues that the reader may not see have no name; their numbers stay."""
     visible = visibility_of(access, cluster)
 
     def queue(name: str) -> str:
         return name if visible.sees_queue(name) else ""
 
-    def others(rows: Iterable[Other]) -> list[dict[str, Any]]:
+    def others(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         return [
-            asdict(row)
-            | {
-                "workload": row.workload if access.sees(row.workload.partition("/")[0]) else "",
-                "cluster_queue": queue(row.cluster_queue),
+            {
+                **row,
+                "workload": row["workload"] if access.sees(row["workload"].partition("/")[0]) else "",
+                "cluster_queue": queue(row["cluster_queue"]),
             }
             for row in rows
         ]
 
-    def planned(start: PlannedStart | None) -> dict[str, Any] | None:
+    def planned(start: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if start is None:
             return None
         (row,) = others([start])
-        return row | {"starts_at": rfc3339(start.starts_at, whole_seconds=True)}
+        return row | {"starts_at": rfc3339(start["starts_at"], whole_seconds=True)}
 
-    return asdict(found) | {
-        "planned_start": planned(found.planned_start),
-        "would_delay": planned(found.would_delay),
-        "message": Reader(access, cluster).message(found.message),
-        "ahead": others(found.ahead),
-        "contenders": others(found.contenders),
-        "workload_holders": others(found.workload_holders),
-        "victims": others(found.victims),
-        "queue_holders": [asdict(row) | {"cluster_queue": queue(row.cluster_queue)} for row in found.queue_holders],
+    return {
+        **found,
+        "planned_start": planned(found["planned_start"]),
+        "would_delay": planned(found["would_delay"]),
+        "message": Reader(access, cluster).message(found["message"]),
+        "ahead": others(found["ahead"]),
+        "contenders": others(found["contenders"]),
+        "workload_holders": others(found["workload_holders"]),
+        "victims": others(found["victims"]),
+        "queue_holders": [{**row, "cluster_queue": queue(row["cluster_queue"])} for row in found["queue_holders"]],
     }
 
 

@@ -1,6 +1,7 @@
 """ClusterQueues, cohorts and LocalQueues over REST, with their status and pending workloads."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from django.db import connection
@@ -16,7 +17,7 @@ from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.owners import queues_below
-from queues.services.visibility import visibilities_of, visibility_of
+from queues.services.visibility import Visibility, visibilities_of, visibility_of
 from scheduler.api.cohort_tree import CellSerializer, CohortTreeSerializer, ShareField, cohort_tree
 from scheduler.api.object_status import Cell, Held, held_in
 from scheduler.api.queue_status import Numbers, local_queue_reason, numbers_of, read_numbers
@@ -68,19 +69,27 @@ class _ClusterQueues(KindView):
     kind = "ClusterQueue"
     queryset = ClusterQueue.objects.prefetch_related("resource_groups__quotas")
     serializer_class = ClusterQueueStatusSerializer
+    looks_back = True
 
     def visible(self) -> QuerySet[Any]:
         """All ClusterQueues, or those to which the user's LocalQueues lead."""
-        seen = {pk: visibility.cluster_queues for pk, visibility in visibilities_of(self.reach).items()}
+        seen = {pk: visibility.cluster_queues for pk, visibility in self._visibilities.items()}
         return self.get_queryset().filter(self.reach.rows("name", seen))
+
+    @cached_property
+    def _visibilities(self) -> dict[int, Visibility]:
+        return visibilities_of(self.reach)
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """Add the scheduler's numbers and reason to each row."""
         numbers = numbers_of(self.reach.clusters)
         held = held_in([row.pk for row in self.reach.clusters], (row.name for row in rows))
+        shown = zip(rows, super().render(rows), strict=True)
         return [
-            found | _queue_status(row, numbers[row.cluster_id], held[row.cluster_id].admitted[row.name])
-            for row, found in zip(rows, super().render(rows), strict=True)
+            found
+            | ({} if self._visibilities[row.cluster_id].sees_cohort(row.cohort_name) else {"cohort": ""})
+            | _queue_status(row, numbers[row.cluster_id], held[row.cluster_id].admitted[row.name])
+            for row, found in shown
         ]
 
 
@@ -98,6 +107,7 @@ class _Cohorts(KindView):
     kind = "Cohort"
     queryset = Cohort.objects.prefetch_related("resource_groups__quotas")
     serializer_class = shapes.serializer_of("Cohort")
+    looks_back = True
 
     def visible(self) -> QuerySet[Any]:
         """All cohorts, or those above the ClusterQueues to which the user's LocalQueues lead."""
@@ -125,6 +135,7 @@ class CohortTreeView(ClusterView):
     """`cohorts/tree/`."""
 
     serializer_class = CohortTreeSerializer
+    looks_back = True
 
     @extend_schema(responses=CohortTreeSerializer)
     def get(self, request: Request) -> Response:
@@ -136,6 +147,7 @@ class _LocalQueues(KindView):
     kind = "LocalQueue"
     queryset = LocalQueue.objects.all()
     serializer_class = LocalQueueStatusSerializer
+    looks_back = True
 
     def visible(self) -> QuerySet[Any]:
         """Return the LocalQueues of the user's namespaces, and for a queue admin those of queues below its cohorts."""

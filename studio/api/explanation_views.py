@@ -1,18 +1,22 @@
 """Why a workload waits, with what would start it: the explanation of the engine and the remedies of the studio."""
 
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from django.contrib.auth.models import User
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.flags import flag
-from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView
+from accounts.api.scope import AT, moment_in, past_headers
+from foundation.exceptions import Unavailable
+from history.services.checkpoints.past_rows import find_checkpoint, past_of
+from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView, shown_explanation
 from scheduling.advice.waiting_rules import WaitState
 from studio.api.question_views import QuestionSummarySerializer, summary_json
 from studio.api.remedies import RemediesSerializer, shown_remedies
-from studio.models import QuestionKind
+from studio.models import OPEN_STATES, Question, QuestionKind
 from studio.services.questions import ask_again, wait_for_answer
 
 _WAIT_SECONDS: Final = 3.0
@@ -35,6 +39,8 @@ class RemediedExplanationView(ExplanationView):
     """`workloads/{namespace}/{name}/explanation/`."""
 
     serializer_class = RemediedExplanationSerializer
+    looks_back = True
+    reads_past_rows = False
 
     @extend_schema(
         parameters=[
@@ -55,6 +61,8 @@ class RemediedExplanationView(ExplanationView):
 
         With the newest estimate of when it starts, or the reason why it is unknown.
         """
+        if AT in request.query_params:
+            return self._explained_then(request, namespace, name)
         explained = super().get(request, namespace, name)
         asked = flag(request, _REMEDIES) and explained.data["state"] not in _NEEDS_NONE
         tried = self._tried(namespace, name) if asked else {"question": None, "remedies": None}
@@ -68,3 +76,33 @@ class RemediedExplanationView(ExplanationView):
             "question": summary_json(question),
             "remedies": None if question.answer is None else shown_remedies(question.answer, self.access),
         }
+
+    def _explained_then(self, request: Request, namespace: str, name: str) -> Response:
+        """By the checkpoint of a moment; a child of the studio builds its World."""
+        if flag(request, _REMEDIES):
+            raise ValidationError({_REMEDIES: f"Forbidden with {AT}: changes start a workload now, not then."})
+        self.require("view", "Workload", namespace)
+        past = past_of(find_checkpoint(self.cluster, at := moment_in(request)), at)
+        inputs = {"namespace": namespace, "name": name, "at": past.taken_at.isoformat()}
+        user = cast("User", self.request.user)
+        question = ask_again(user, self.cluster, QuestionKind.EXPLAIN_PAST, inputs, namespace)
+        wait_for_answer(question, _WAIT_SECONDS)
+        if question.answer is None:
+            raise _without_answer(question)
+        if question.answer["explanation"] is None:
+            raise self.missing("Workload", namespace, name)
+        explained = shown_explanation(question.answer["explanation"], self.access, self.cluster)
+        body = {"expected_start": question.answer["expected_start"], "question": None, "remedies": None}
+        return Response(explained | body, headers=past_headers(past))
+
+
+class StillExplaining(Unavailable):
+    """The studio has not explained it yet."""
+
+    reason: ClassVar[str] = "StillExplaining"
+
+
+def _without_answer(question: Question) -> Unavailable:
+    if question.state in OPEN_STATES:
+        return StillExplaining("The studio is still building the state of that moment. Send the request again.")
+    return Unavailable(f"The studio could not explain it ({question.reason}): {question.message}")

@@ -21,6 +21,7 @@ from scheduling.studio.world_changes import Change
 from scheduling.world import World
 from studio.models import Question, QuestionKind
 from studio.services.children import GoOn, Tell, Work
+from studio.services.past_explanations import explain_past
 from studio.services.planned_changes import planned_changes
 from studio.services.plans import read_plan
 
@@ -83,8 +84,18 @@ def try_what_if(world: World, changes: Sequence[Change], now: float, go_on: GoOn
     return what_if_json(what_if(world, changes, now, go_on, tell_first), first)
 
 
+def _explain_past(question: Question, cluster: Cluster, now: float) -> _Prepared:
+    moment = datetime.fromisoformat(question.inputs["at"])
+    return partial(_try_past, question.cluster_id, question.inputs["namespace"], question.inputs["name"], moment), None
+
+
+def _try_past(cluster_id: int, namespace: str, name: str, at: datetime, go_on: GoOn, tell: Tell) -> Mapping[str, Any]:
+    return explain_past(Cluster.objects.get(pk=cluster_id), namespace, name, at)
+
+
 _PREPARED: Final[Mapping[QuestionKind, Callable[[Question, Cluster, float], _Prepared]]] = {
     QuestionKind.REMEDIES: _remedies,
     QuestionKind.WHAT_IF: _what_if,
     QuestionKind.PREVIEW: _what_if,
+    QuestionKind.EXPLAIN_PAST: _explain_past,
 }

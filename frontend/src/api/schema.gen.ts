@@ -3325,7 +3325,7 @@ export interface components {
         /** @description The quota tree. */
         CohortTree: {
             /**
-             * @description `live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads.
+             * @description `live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads, or, of the past, because it had just decided.
              *
              *     * `live` - live
              *     * `rows` - rows
@@ -9770,6 +9770,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description The maximum number of rows. */
@@ -9964,6 +9966,8 @@ export interface operations {
     cluster_queues_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -11209,6 +11213,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description The maximum number of rows. */
@@ -11306,6 +11312,8 @@ export interface operations {
     cohorts_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -11860,6 +11868,8 @@ export interface operations {
     cohorts_tree_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -12095,6 +12105,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 device?: string;
@@ -12194,6 +12206,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 cordoned?: boolean;
@@ -12266,6 +12280,8 @@ export interface operations {
     devices_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -13377,6 +13393,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
@@ -13472,6 +13490,8 @@ export interface operations {
     local_queues_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -15417,6 +15437,8 @@ export interface operations {
             query?: {
                 /** @description The page cursor: `next` of the previous page. */
                 after?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description The maximum number of rows. */
@@ -15496,6 +15518,8 @@ export interface operations {
     nodes_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
             };
@@ -21316,6 +21340,8 @@ export interface operations {
                 after?: string;
                 /** @description Annotation keys, separated by commas, at most 10: rows include these `annotations`. */
                 annotations?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
                 cluster?: string;
                 /** @description One or more, separated by commas. */
@@ -21549,6 +21575,8 @@ export interface operations {
     workloads_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
                 /** @description The `resource_version` that the client already has. The answer is sent once the workload has a newer version; 304 if it has not changed by the time-out. With `watch`, this version is not repeated. */
@@ -22244,6 +22272,8 @@ export interface operations {
     workloads_explanation_retrieve: {
         parameters: {
             query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The cluster's name. */
                 cluster?: string;
                 /** @description Find the changes that would start it, in the studio. The request waits some seconds for the answer; while `question.state` is Pending or Running, send it again. 503 with the reason NoStudio: none runs. */
@@ -23171,6 +23201,8 @@ export interface operations {
                 admitted_since?: string;
                 /** @description Admitted before this time. */
                 admitted_until?: string;
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
                 /** @description The property to count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by, cluster, state, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each; one without that label, or on no node, has the value ''. */
                 by?: string;
                 /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */

@@ -1,0 +1,33 @@
+"""Why a workload waited at a moment of the past, by the World of its checkpoint: the work of a child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from accounts.models import Cluster
+from foundation.shown_past import showing
+from history.services.checkpoints.past_rows import cluster_then, find_checkpoint, past_of, showing_rows
+from queues.api.expected_start import EXPECTED_COLUMNS, take_expected_start
+from queues.models import Workload
+from scheduler.api.explanation_views import FINISHED
+from scheduler.store.world_reading import read_whole_world
+
+
+def explain_past(cluster: Cluster, namespace: str, name: str, at: datetime) -> Mapping[str, Any]:
+    """The explanation and the estimate of then, with all names; the explanation is None if the workload did not exist.
+
+    Opens a connection of its own to the database. Raises NoCheckpoint.
+    """
+    found = find_checkpoint(cluster, at)
+    key = f"{namespace}/{name}"
+    with showing_rows(found), showing(past_of(found, at)):
+        rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=name)
+        row = rows.values("status", "active", "quota_reserved_at", **EXPECTED_COLUMNS).first()
+        if row is None:
+            return {"explanation": None, "expected_start": None}
+        world, _ = read_whole_world(cluster_then(found), found.taken_at.timestamp())
+    explained = FINISHED if world.workload(key) is None else world.explain(key)
+    return {"explanation": asdict(explained), "expected_start": take_expected_start(row, found.taken_at)}
