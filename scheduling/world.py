@@ -28,7 +28,8 @@ from scheduling.model.decisions import CycleResult, Outcome
 from scheduling.model.vendor import NVIDIA, DeviceVendor
 from scheduling.model.vocabulary import ConditionType, DecisionKind, PendingReason
 from scheduling.model.workload import Workload
-from scheduling.state.known_objects import KnownObjects
+from scheduling.reservations.reserved_nodes import Claimant, ReservedWindow
+from scheduling.state.known_objects import KnownObjects, used_nodes
 from scheduling.state.preemption_loops import describe_pause, is_news
 from scheduling.state.second_pass import MULTIKUEUE
 from scheduling.state.status import (
@@ -245,6 +246,22 @@ class World(WorldObjects):
         if read:
             self._state.wake_held_back()
         return read
+
+    # -- reservations --------------------------------------------------------------------------------------------------
+
+    def next_window_change(self, now: float) -> float | None:
+        """Return the next time at which a window of a reservation starts or ends; None if there is none."""
+        return self._state.reservations.changes_after(now)
+
+    def evicting_window(self, key: str, now: float) -> ReservedWindow | None:
+        """Return the first window, present or to come, at whose start a workload that holds quota is evicted from the
+        nodes that it uses; None if there is none."""
+        state = self._state
+        info = state.workloads.get(key)
+        if not state.reservations or info is None or info.queue_state is not QueueState.RESERVING:
+            return None
+        claimant = Claimant.of(info.workload, info.cluster_queue)
+        return state.reservations.evicting(claimant, used_nodes(info), now)
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from scheduling.model.pod_defaults import RuntimeClass, names_runtime_class
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import NVIDIA, DeviceVendor
+from scheduling.reservations.reservation import Reservation
 from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Hierarchy
@@ -207,6 +208,25 @@ class WorldObjects:
         if self._state.flavors.pop(name, None) is not None:
             self._state.sync_topology_flavor(name)
             self._hierarchy.references_changed()
+
+    def set_reservation(self, reservation: Reservation) -> None:
+        """Add or replace a reservation of nodes. Pending workloads are compared anew and may be tried again."""
+        if self._state.reservations.known.get(reservation.name) != reservation:
+            self._state.journal.note_again(self._state.reservations)
+            self._state.reservations.set(reservation)
+            self._reservations_changed()
+
+    def delete_reservation(self, name: str) -> None:
+        if name in self._state.reservations.known:
+            self._state.journal.note_again(self._state.reservations)
+            self._state.reservations.delete(name)
+            self._reservations_changed()
+
+    def _reservations_changed(self) -> None:
+        pending = chain.from_iterable(cq.queue.keys() for cq in self._state.cluster_queues.values())
+        self._records.outdate(list(pending), requests=False)
+        self._state.dirty_queues.update(self._state.cluster_queues)
+        self._state.clear_pauses(self._state.cluster_queues)
 
     def set_topology(self, topology: Topology) -> None:
         """Add or replace a topology."""

@@ -44,7 +44,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "ClusterQueue": "clusterQueues",
     "LocalQueue": "localQueues",
 }
-_TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "requeueAt"})
+_TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "requeueAt", "start", "end"})
 
 
 def write_failed_batch(cluster_id: int, workloads: Collection[int], now: float) -> Path:

@@ -23,17 +23,20 @@ from scheduling.advice.waiting_rules import (
     WaitState,
 )
 from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
+from scheduling.cycle.closed_nodes import closing_windows
 from scheduling.cycle.explain import describe_refusals
 from scheduling.cycle.flavor_topology import topology_request
 from scheduling.cycle.nomination import Entry
 from scheduling.cycle.planned_starts import PlannedStart
 from scheduling.cycle.preemption import Target
+from scheduling.cycle.reservation_refusals import limit_to_start
 from scheduling.cycle.wiring import CycleParts
 from scheduling.model.placement import NodeFilters, RefusedBy
 from scheduling.model.resources import PODS, FlavorResource
 from scheduling.model.vocabulary import ConditionType, PendingReason, QueueingStrategy
 from scheduling.policies.multifactor import PriorityFactors
 from scheduling.quota.cells import Cell
+from scheduling.reservations.reserved_nodes import ReservedWindow
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
 from scheduling.state.state import State
 from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
@@ -155,6 +158,10 @@ class Explanation:
     """Its own planned start (backfill), which others must not delay."""
     would_delay: PlannedStart | None = None
     """The planned start that it would delay if it started now."""
+    reserved: tuple[ReservedWindow, ...] = ()
+    """The windows of reservations that close nodes to it, in order of their ends, if its rule is RESERVATION."""
+    limit_to_start: int | None = None
+    """The longest declared time limit, in seconds, with which it would start now beside these reservations."""
 
 
 def explain(state: State, parts: CycleParts, key: str, variants: Sequence[str] = ()) -> Explanation:
@@ -232,6 +239,8 @@ class _Order:
         remedy: str = "",
         planned_start: PlannedStart | None = None,
         would_delay: PlannedStart | None = None,
+        reserved: tuple[ReservedWindow, ...] = (),
+        limit_to_start: int | None = None,
     ) -> Explanation:
         """The explanation, completed with the order of the queue and of the cohort. `remedy` takes the place of the
         rule's."""
@@ -254,6 +263,8 @@ class _Order:
             factors=self._state.multifactor.factors(self._info, self._cq),
             planned_start=planned_start,
             would_delay=would_delay,
+            reserved=reserved,
+            limit_to_start=limit_to_start,
         )
 
     def _contenders(self) -> Iterator[Waiting]:
@@ -313,6 +324,10 @@ class _Search:
         if not victims and not never and rule in OF_NODES and self._exceeds_empty_nodes(flavors):
             never = True
             remedy = BEYOND_EMPTY_NODES
+        reserved = tuple(closing_windows(self._state, self._info)) if rule is Rule.RESERVATION else ()
+        limit = limit_to_start(self._state, reserved, self._fits_now) if reserved else None
+        if limit is not None:
+            remedy = f"{REMEDIES[rule]} With a time limit of at most {limit:,} seconds it would start now."
         planned, unplanned = self._planned_start(rule) if not victims and not never else (None, "")
         return order.explanation(
             WaitState.PREEMPTS if victims else WaitState.CANNOT_START if never else WaitState.WAITS,
@@ -326,7 +341,12 @@ class _Search:
             remedy=remedy,
             planned_start=planned,
             would_delay=self._would_delay() if rule is Rule.PLANNED_START else None,
+            reserved=reserved,
+            limit_to_start=limit,
         )
+
+    def _fits_now(self) -> bool:
+        return self._parts.nominate(self._info, self._cq).assignment.mode is Mode.FIT
 
     def _planned_start(self, rule: Rule) -> tuple[PlannedStart | None, str]:
         """Its protected planned start, or a sentence why it has none; neither without backfill."""
@@ -422,6 +442,9 @@ class _Search:
             return Rule.MAXIMUM_QUOTA, ""
         if any(need.lacking for need in needs):
             return Rule.QUOTA, ""
+        for refusal in self._refusals:
+            if refusal.kind is RefusalKind.RESERVATION and refusal.flavor in ("", slot.name):
+                return Rule.RESERVATION, _sentence(refusal.text)
         if nodes is not None:
             return _rule_of_nodes(nodes), nodes.message
         for refusal in self._refusals:

@@ -56,6 +56,8 @@ class Rule(StrEnum):
     """With it, its user would hold more than its ClusterQueue, or a cohort above, allows one user."""
     PLANNED_START = "PlannedStart"
     """It would fit, but it would delay the planned start of a workload before it (backfill)."""
+    RESERVATION = "Reservation"
+    """It needs nodes that a reservation keeps free for others, and it may run into a window of it."""
     QUEUE_ORDER = "QueueOrder"
     """It would fit, but workloads before it have their turn first."""
 
@@ -72,6 +74,7 @@ RULES: Final = {
     RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
     RefusalKind.USER_LIMIT: Rule.USER_LIMIT,
     RefusalKind.PLANNED_START: Rule.PLANNED_START,
+    RefusalKind.RESERVATION: Rule.RESERVATION,
 }
 """The rule behind each kind of refusal."""
 REMEDIES: Final = {
@@ -79,6 +82,7 @@ REMEDIES: Final = {
     Rule.USER_LIMIT: "It starts when other workloads of its user end, or the limit is raised.",
     Rule.PLANNED_START: "It starts after the planned one, when other workloads end early, or when it declares a time "
     "limit that ends before the planned start.",
+    Rule.RESERVATION: "It starts when the window ends, or when other nodes become free.",
     Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
     Rule.DEVICES: "It starts when enough devices become free, or when it requests less.",
     Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",

@@ -59,6 +59,8 @@ class RefusalKind(IntEnum):
     """The workload's user would hold more than a limit by user allows; the text gives the limit."""
     PLANNED_START = 10
     """The workload would delay a planned start (backfill); the text says in which queue."""
+    RESERVATION = 11
+    """The workload would fit on nodes that a reservation keeps free; the text names the reservation."""
 
 
 class Refusal(NamedTuple):
@@ -85,10 +87,12 @@ SEVERITY = {
     PendingReason.WAITING_FOR_PLANNED_START: 3,
     PendingReason.WAITING_FOR_QUOTA: 3,
     PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
+    PendingReason.WAITING_FOR_RESERVATION: 2,
     PendingReason.WAITING_FOR_DEVICES: 1,
     PendingReason.WAITING_FOR_NODES: 1,
 }
 """Pending reasons by severity."""
+_OF_NODES = frozenset({RefusalKind.DEVICES, RefusalKind.NODES, RefusalKind.NAMESPACE_QUOTA})
 
 
 class Choice:
@@ -145,7 +149,18 @@ class Assignment:
     """The assignment of a whole workload. `usage` is per cell of the ClusterQueue; `level` is the highest borrowing
     level."""
 
-    __slots__ = ("checks", "delayed", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
+    __slots__ = (
+        "checks",
+        "closed_nodes",
+        "delayed",
+        "level",
+        "mode",
+        "placement",
+        "pod_sets",
+        "refusals",
+        "topology_usage",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self.pod_sets: list[PodSetResult] = []
@@ -160,6 +175,8 @@ class Assignment:
         """Whether pods are placed in a second pass. If some are, all are, because a gang is placed whole."""
         self.checks: tuple[AdmissionCheckState, ...] = ()
         """The admission checks of a workload in its second pass."""
+        self.closed_nodes: frozenset[str] = frozenset()
+        """The nodes that reservations close to the workload, once it is placed."""
 
     def refuse(self, refusal: Refusal) -> None:
         """Let it not fit for one reason that concerns the whole workload, whichever flavors it gets.
@@ -198,7 +215,9 @@ class Assignment:
         kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
         if kinds == {RefusalKind.NODES}:
             return PendingReason.WAITING_FOR_NODES
-        devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NODES, RefusalKind.NAMESPACE_QUOTA}
+        if RefusalKind.RESERVATION in kinds and kinds <= {*_OF_NODES, RefusalKind.RESERVATION}:
+            return PendingReason.WAITING_FOR_RESERVATION
+        devices = bool(kinds) and kinds <= _OF_NODES
         return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
 
     def cells_to_preempt(self) -> set[Cell]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from scheduling.cycle.admission import Admitter
 from scheduling.cycle.assignment import Mode
+from scheduling.cycle.closed_nodes import wake_after_window
 from scheduling.cycle.entry_order import classical_order, fair_order
 from scheduling.cycle.explain import describe_preemption, describe_refusals
 from scheduling.cycle.flavor_devices import DeviceAssigner
@@ -31,7 +32,9 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import LastAssignment, TopologyCharge, WorkloadInfo
 
 _IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
-_FOR_ROOM = frozenset({PendingReason.WAITING_FOR_DEVICES, PendingReason.WAITING_FOR_NODES})
+_FOR_ROOM = frozenset(
+    {PendingReason.WAITING_FOR_DEVICES, PendingReason.WAITING_FOR_NODES, PendingReason.WAITING_FOR_RESERVATION}
+)
 _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
 
 
@@ -512,6 +515,8 @@ class Cycle:
                 and (state.places_by_room or (state.has_devices and info.asks_for_devices))
             ):  # no victims for quota either if the pods have no place
                 state.waiting_for_devices.add(cq.name)
+            if entry.assignment.closed_nodes:
+                wake_after_window(state, info, cq)
             # Equal workloads would be refused for the same reason, one cycle each. A strict queue tries its head only.
             if reason in _BULK and not cq.strict:
                 self._set_equals_inadmissible(entry)

@@ -187,10 +187,15 @@ class FlavorAssigner:
         return self._devices.has_place(info, cq, assignment, results, slot)
 
     def device_refusal(
-        self, info: WorkloadInfo, assignment: Assignment, results: Sequence[PodSetResult], slot: FlavorSlot
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        results: Sequence[PodSetResult],
+        slot: FlavorSlot,
     ) -> Refusal:
         """Return why a flavor for which `has_place` is false has no place for the pods."""
-        return self._devices.refusal_of(info, assignment, results, slot).refusal(slot.name)
+        return self._devices.refusal_of(info, cq, assignment, results, slot).refusal(slot.name)
 
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
@@ -381,7 +386,7 @@ class _GroupSearch:
         for slot in group.flavors:
             unexplained = _UNEXPLAINED._replace(flavor=slot.name)
             if unexplained in refusals:
-                found = self._assigner.device_refusal(self._info, self._assignment, self._results, slot)
+                found = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, slot)
                 refusals[refusals.index(unexplained)] = found
 
     def _may_use(self, slot: FlavorSlot, trigger: str) -> bool:

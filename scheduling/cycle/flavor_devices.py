@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
+from scheduling.cycle.closed_nodes import closed_nodes, closing_windows
 from scheduling.cycle.flavor_topology import Room
+from scheduling.cycle.reservation_refusals import describe_windows, is_held_back, refuse_for_reservation
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.answers import Unplaced
 from scheduling.devices.search.upper_bound import MOST
@@ -37,6 +39,11 @@ from scheduling.state.second_pass import is_delayed_in
 from scheduling.state.state import State
 from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
 
+_REASONS: Final = {
+    RefusalKind.NODES: PendingReason.WAITING_FOR_NODES,
+    RefusalKind.RESERVATION: PendingReason.WAITING_FOR_RESERVATION,
+}
+
 
 class NoPlace(NamedTuple):
     """The reason why pods cannot be placed: a message and its subject."""
@@ -47,9 +54,7 @@ class NoPlace(NamedTuple):
     def refusal(self, flavor: str = "") -> Refusal:
         """Return the refusal of a flavor, or of the whole assignment."""
         text = f"flavor {flavor}: {self.text}" if flavor else self.text
-        for_nodes = self.kind is RefusalKind.NODES
-        reason = PendingReason.WAITING_FOR_NODES if for_nodes else PendingReason.WAITING_FOR_DEVICES
-        return Refusal(self.kind, reason, flavor, text=text)
+        return Refusal(self.kind, _REASONS.get(self.kind, PendingReason.WAITING_FOR_DEVICES), flavor, text=text)
 
 
 class DeviceAssigner:
@@ -130,9 +135,20 @@ class DeviceAssigner:
         return isinstance(found, Placement)
 
     def refusal_of(
-        self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        members: Sequence[PodSetResult],
+        slot: FlavorSlot,
     ) -> NoPlace:
         """Return why these pod sets, for which `has_place` is false, find no place on the nodes of a flavor."""
+        if closed_nodes(self._state, info) and is_held_back(
+            self._state,
+            lambda: self.has_place(info, cq, assignment, members, slot),
+            lambda: all(map(self._state.fleet.fits_when_empty, self._tried(info, assignment, members, slot))),
+        ):
+            return NoPlace(describe_windows(closing_windows(self._state, info)), RefusalKind.RESERVATION)
         return self._why_unplaced(self._tried(info, assignment, members, slot))
 
     def _tried(
@@ -167,20 +183,42 @@ class DeviceAssigner:
 
     def device_room(self, assignment: Assignment) -> Room:
         """Return the upper bound of pods per node, by pod set, for pods that request devices."""
-        without = list(self._state.simulation.removed)
         return {
-            result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=without)
+            result.name: self._most_pods(result.pod_set, assignment.closed_nodes)
             for result in assignment.pod_sets
             if self._asks(result.pod_set)
         }
 
+    def _most_pods(self, pod_set: PodSetRequests, closed: frozenset[str]) -> dict[str, int]:
+        room = self._state.fleet.most_pods(self._request(pod_set), without=list(self._state.simulation.removed))
+        return {name: most for name, most in room.items() if name not in closed} if closed else room
+
+    def closed_nodes(self, info: WorkloadInfo) -> frozenset[str]:
+        """Return the nodes that reservations close to the workload now."""
+        return closed_nodes(self._state, info)
+
+    def is_held_back(self, fits: Callable[[], bool], fits_empty: Callable[[], bool]) -> bool:
+        """Return whether reservations are the reason why a workload has no place (`reservation_refusals`)."""
+        return is_held_back(self._state, fits, fits_empty)
+
+    def refuse_for_reservation(self, info: WorkloadInfo, assignment: Assignment) -> None:
+        """Name the reservations as the reason why an assignment has no place."""
+        refuse_for_reservation(self._state, info, assignment)
+
+    def fits_when_empty(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        """Return whether the open nodes of the assigned flavors would take each pod set if they were empty."""
+        return all(
+            self.fits_empty_nodes(info, result.pod_set, [choice.flavor for choice in result.flavors.values()])
+            for result in assignment.pod_sets
+        )
+
     def room_for(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Collection[str]) -> dict[str, int] | None:
         """Return the upper bound of the pod set's pods per node; None for pods that are not placed here."""
-        without = list(self._state.simulation.removed)
         if self._asks(pod_set):
-            return self._state.fleet.most_pods(self._request(pod_set), without=without)
+            return self._most_pods(pod_set, closed_nodes(self._state, info))
         if not self._by_room(pod_set) or self._is_left_alone(info, pod_set, flavors):
             return None
+        without = list(self._state.simulation.removed)
         return self._state.fleet.room(self.to_place(info, pod_set, flavors, 1, None), without=without)
 
     def room(self, info: WorkloadInfo, assignment: Assignment) -> Room:
@@ -326,6 +364,7 @@ class DeviceAssigner:
             namespace=info.workload.namespace,
             first_replica=first,
             by_room=by_room,
+            closed_nodes=closed_nodes(self._state, info),
         )
 
 

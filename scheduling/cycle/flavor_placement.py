@@ -11,6 +11,7 @@ from collections.abc import Callable
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult
 from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace
 from scheduling.cycle.flavor_topology import NO_ROOMS, Rooms, TopologyAssigner
+from scheduling.cycle.reservation_refusals import lacks_place
 from scheduling.devices.search.answers import Unplaced
 from scheduling.model.placement import Placement
 from scheduling.model.topology import TopologyFailure
@@ -29,12 +30,37 @@ class PlacementAssigner:
         self._topology = topology
         self._devices = devices
 
-    def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Place an assignment whose quota fits.
+    def place(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, *, explained: bool = True
+    ) -> None:
+        """Place an assignment whose quota fits, on nodes that no reservation closes to the workload.
 
         If other workloads occupy the place, it needs preemption (for devices only if the ClusterQueue allows it). If
-        even empty nodes cannot hold it, it does not fit.
+        even empty nodes cannot hold it, it does not fit. `explained`: find out whether reservations are the reason.
         """
+        assignment.closed_nodes = self._devices.closed_nodes(info)
+        had_quota = assignment.mode is not Mode.NO_FIT
+        self._place(info, cq, assignment)
+        doubtful = explained and had_quota and bool(assignment.closed_nodes) and lacks_place(assignment)
+        if doubtful and self._is_held_back(info, assignment):
+            self._devices.refuse_for_reservation(info, assignment)
+
+    def _is_held_back(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        def fits() -> bool:
+            assignment.closed_nodes = self._devices.closed_nodes(info)
+            test = self.can_place(info, assignment)
+            return test is None or test()
+
+        def fits_empty() -> bool:
+            assignment.closed_nodes = self._devices.closed_nodes(info)
+            return self._topology.fits_when_empty(assignment) and self._devices.fits_when_empty(info, assignment)
+
+        try:
+            return self._devices.is_held_back(fits, fits_empty)
+        finally:
+            assignment.closed_nodes = self._devices.closed_nodes(info)
+
+    def _place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         self._delay(info, cq, assignment)
         self._topology.place(assignment)
         if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):

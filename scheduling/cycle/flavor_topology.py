@@ -106,6 +106,11 @@ class TopologyAssigner:
             return None
         return lambda: not isinstance(self.find(requests), TopologyFailure)
 
+    def fits_when_empty(self, assignment: Assignment) -> bool:
+        """Return whether the open nodes of the topologies would take the pods if they were empty."""
+        requests = self.requests(assignment)
+        return not requests or not isinstance(self.find(requests, simulate_empty=True), TopologyFailure)
+
     def fits(self, charges: Sequence[TopologyCharge]) -> bool:
         """Return whether every domain of an assignment still has room."""
         by_flavor: dict[str, list[TopologyUsage]] = {}
@@ -126,6 +131,8 @@ class TopologyAssigner:
                 if result.kept is not None:
                     more = max(0, request.count - result.kept.count)
                     request = replace(request, count=more, kept=result.kept, leaving=result.leaving)
+                if assignment.closed_nodes:
+                    request = replace(request, closed_nodes=assignment.closed_nodes)
                 if rooms is not NO_ROOMS:
                     beside_leader = rooms.beside_leader.get(result.name)
                     request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)

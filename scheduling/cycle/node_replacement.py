@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from scheduling.cycle.closed_nodes import closed_nodes
 from scheduling.cycle.flavor_devices import DeviceAssigner, describe
 from scheduling.cycle.flavor_topology import topology_request
 from scheduling.lifecycle.conditions import evict
@@ -129,7 +130,7 @@ class NodeReplacer:
             checks = info.workload.admission_checks
             request = topology_request(pod_set, self._state.device_resources(), checks)
             room = self._devices.room_for(info, pod_set, [*assignment.flavors.values()])
-            request = replace(request, room=room)
+            request = replace(request, room=room, closed_nodes=closed_nodes(self._state, info))
             found = replace_failed_node(flavor, request, before, host, taken)
             if isinstance(found, TopologyFailure):
                 return found

@@ -5,11 +5,15 @@ A planned start is the first declared end of a running workload at which the wai
 with which the cycle admits: quota, topology and devices. A workload without a declared limit (maximum execution time)
 never ends for a plan. Plans are computed again whenever they are needed. None is kept.
 
+Windows of reservations close and open nodes on the way: a plan is sought in the spans of time between which the same
+nodes are closed to the workload.
+
 Only ClusterQueues that select backfill have plans, and only their workloads are held back.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +21,7 @@ from itertools import islice
 from typing import Final, Self
 
 from scheduling.cycle.assignment import Assignment, Mode, Refusal, RefusalKind
+from scheduling.cycle.closed_nodes import spans_of_closing
 from scheduling.cycle.flavor_assigner import FlavorAssigner
 from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_placement import PlacementAssigner
@@ -39,9 +44,10 @@ _FOR_ROOM: Final = frozenset(
         PendingReason.WAITING_FOR_NODES,
         PendingReason.TOPOLOGY_PLACEMENT_FAILED,
         PendingReason.WAITING_FOR_PLANNED_START,
+        PendingReason.WAITING_FOR_RESERVATION,
     }
 )
-"""The verdicts that the end of another workload can change."""
+"""The verdicts that the end of another workload, or of a window, can change."""
 
 Ends = list[tuple[float, WorkloadInfo]]
 """Workloads that hold quota with their declared ends, the earliest first."""
@@ -200,10 +206,10 @@ class Planner:
             return None
         ends = self._ends(cq, candidates)
         with _Ended(self._state.simulation, ends) as ended:
-            ended.let(len(ends))
             for info in candidates:
-                if self._fit(info, cq) is not None:
-                    return self._plan(info, cq, ends, ended)
+                plan = self._plan(info, cq, ends, ended)
+                if plan is not None:
+                    return plan
         return None
 
     def _waits_for_room(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
@@ -212,10 +218,26 @@ class Planner:
         known = verdict is None or verdict[0] in _FOR_ROOM
         return known and info.workload.replaces is None and self._state.namespace_matches(info, cq)
 
-    def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended) -> _Plan:
-        """The plan of a workload that fits after all ends: a binary search for the first end after which it fits. An
-        end takes no place away, so that it fits after all later ones, too."""
-        low, high = 0, len(ends)
+    def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended) -> _Plan | None:
+        """The plan of a workload; None if it does not fit even after all ends."""
+        first = 0
+        for start, end in spans_of_closing(self._state, info):
+            last = bisect_left(ends, end, key=lambda each: each[0])
+            ended.let(last)
+            moment = start + min(1.0, (end - start) / 2)  # its start may still be open: a window closes after it
+            with self._state.reservations.at(moment):
+                if self._fit(info, cq) is not None:
+                    return self._plan_between(info, cq, ends, ended, (start, first, last))
+            first = last
+        return None
+
+    def _plan_between(
+        self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended, span: tuple[float, int, int]
+    ) -> _Plan:
+        """The plan of a workload that fits after the last end of a span (its start, and the numbers of ends before it
+        and by its end): a binary search for the first end after which it fits. An end takes no place away, so that it
+        fits after all later ones, too."""
+        start, low, high = span
         usage: dict[Cell, int] = {}
         while low < high:
             middle = (low + high) // 2
@@ -228,7 +250,7 @@ class Planner:
         if not usage:
             ended.let(low)
             usage = self._fit(info, cq) or {}
-        starts_at = ends[low - 1][0]
+        starts_at = max(start, ends[low - 1][0]) if low else start
         return _Plan(info, cq, starts_at, [other for end, other in ends if end <= starts_at], usage)
 
     # -- trials on the live usage --------------------------------------------------------------------------------------
@@ -247,7 +269,7 @@ class Planner:
             return False
         replaced = self._state.replaced_slice(info, cq)
         gone = [*plan.ended, *victims, *([replaced] if replaced is not None else [])]
-        with self._without(gone), self._with(info, assignment):
+        with self._without(gone), self._with(info, assignment), self._state.reservations.at(plan.starts_at):
             return self._fit(plan.info, plan.cq) is None
 
     def _fit(self, info: WorkloadInfo, cq: ClusterQueueState) -> dict[Cell, int] | None:
@@ -259,7 +281,7 @@ class Planner:
         return assignment.usage if fits and self._has_place(info, cq, assignment) else None
 
     def _has_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> bool:
-        self._placement.place(info, cq, assignment)
+        self._placement.place(info, cq, assignment, explained=False)
         return assignment.mode is Mode.FIT
 
     def _ends(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> Ends:

@@ -10,6 +10,7 @@ from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.vocabulary import ConditionType, EvictionReason, PodsReadyReason, StopPolicy
 from scheduling.model.workload import Workload
+from scheduling.reservations.reserved_nodes import ReservedWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class WorkloadContext:
     it requests devices and was admitted on quota alone, before any device was known. `drained` names the nodes and
     devices it holds that an operator drains. `on_hold` is the reason why its job needs no pods for now, empty if it
     needs them; None where another controller writes that into the conditions. `accumulated_seconds` is its running time
-    in earlier admissions.
+    in earlier admissions. `evicting_window` is the window of a reservation at whose start it is evicted.
     """
 
     configuration: Configuration
@@ -52,6 +53,7 @@ class WorkloadContext:
     inactive_reason: str = ""
     admissibility_error: str = ""
     claim_refusal: ClaimRefusal | None = None
+    evicting_window: ReservedWindow | None = None
 
     @property
     def strict(self) -> bool:
@@ -73,6 +75,8 @@ def deadline(workload: Workload, context: WorkloadContext, now: float) -> float 
     if context.strict and waits_for_backoff(workload, context, now):
         return backoff_end
     times = [*pods_ready_times(workload, context), *execution_times(workload, context)]
+    if context.evicting_window is not None:
+        times.append(context.evicting_window.starts_at)
     if backoff_end is not None and workload.admission is None:
         times.append(backoff_end)
     return min((at for at in times if at > now), default=None)

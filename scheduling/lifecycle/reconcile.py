@@ -93,7 +93,7 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
     yield from (_local_queue_restarted, _gated, _cluster_queue_restarted, _checks_listed, _verdict)
     if workload.admission is not None:
         yield from (_by_checks, _by_local_queue, _by_cluster_queue, _by_failed_nodes, _by_lacking_devices, _by_drain)
-        yield from (_by_request, _by_time, _released)
+        yield from (_by_reservation, _by_request, _by_time, _released)
 
 
 # -- Requeuing and deactivation -----------------------------------------------------------------------------------
@@ -430,6 +430,15 @@ def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step 
         return None
     message = f"Moved away from {context.drained}, which an operator drains"
     return _evict(workload, EvictionReason.DRAINED, message, now)
+
+
+def _by_reservation(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Evict from the nodes of a reservation whose window has started, where the reservation says so."""
+    window = context.evicting_window
+    if window is None or now < window.starts_at:
+        return None
+    message = f"The reservation {window.reservation} of its nodes has started"
+    return _evict(workload, EvictionReason.RESERVATION_STARTED, message, now)
 
 
 def _by_request(workload: Workload, context: WorkloadContext, now: float) -> Step | None:

@@ -69,6 +69,8 @@ class NodeRefusal(StrEnum):
     """Followed by the resource's name: `Insufficient cpu`."""
     NODE_NOT_SELECTED = "NodeNotSelected"
     """Excluded by the flavor's labels or the pod's selector and affinity, so that HAMi and Kueue never consider it."""
+    NODE_RESERVED = "NodeReserved"
+    """Beyond HAMi and Kueue: a reservation keeps it free for other workloads, or for maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class PodSetToPlace:
     `requests` are one pod's requests in base units, cpu in milli. Device resources in it are ignored, because
     `devices` has the device requests. `flavor_labels` and `flavor_tolerations` come from the assigned flavors.
     `allowed_nodes` is the topology domain; None for all nodes. `by_room`: the pods request no devices, and go to as
-    few nodes as possible, those without devices first.
+    few nodes as possible, those without devices first. `closed_nodes` are reserved for others.
     """
 
     name: str
@@ -169,6 +171,7 @@ class PodSetToPlace:
     namespace: str = ""
     first_replica: int = 0
     by_room: bool = False
+    closed_nodes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

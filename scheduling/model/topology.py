@@ -143,7 +143,7 @@ class PodSetTopologyRequest:
     of pods by node name, for reasons outside the topology (devices); nodes left out take none, None is no bound.
     `room_beside_leader` is the same for nodes that seat the leader, if it is known to be lower. For elastic jobs,
     `kept` are the domains of running pods of the set, in addition to the `count` pods to place, and `leaving` those of
-    pods that will be removed but still run.
+    pods that will be removed but still run. `closed_nodes` are reserved for others: their capacity does not count.
     """
 
     pod_set: str
@@ -157,6 +157,7 @@ class PodSetTopologyRequest:
     room_beside_leader: Mapping[str, int] | None = None
     kept: TopologyAssignment | None = None
     leaving: TopologyAssignment | None = None
+    closed_nodes: frozenset[str] = frozenset()
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
         """The usage of this pod set in the flavor with that assignment."""

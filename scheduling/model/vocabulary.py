@@ -120,6 +120,8 @@ class PendingReason(StrEnum):
     """Beyond Kueue: with it, its user would hold more than the queue, or a cohort above, allows one user."""
     WAITING_FOR_PLANNED_START = "WaitingForPlannedStart"
     """Beyond Kueue: it would fit, but it would delay the planned start of a workload before it (backfill)."""
+    WAITING_FOR_RESERVATION = "WaitingForReservation"
+    """Beyond Kueue: it needs nodes that a reservation keeps free for others, and it may run into its window."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
     """Quota is free, but no domain of the topology has room."""
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
@@ -169,6 +171,8 @@ class EvictionReason(StrEnum):
     """Beyond Kueue: an operator drains one of its nodes or devices."""
     REQUEUE_REQUESTED = "RequeueRequested"
     """Beyond Kueue: a user asked the workload to stop and to wait again."""
+    RESERVATION_STARTED = "ReservationStarted"
+    """Beyond Kueue: a reservation of one of its nodes started, and does not allow it there."""
 
 
 class MigrationMode(StrEnum):

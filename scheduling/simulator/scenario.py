@@ -42,6 +42,7 @@ from scheduling.model.vocabulary import (
     TransformationStrategy,
     WithinClusterQueuePolicy,
 )
+from scheduling.reservations.reservation import Admittance, BusyPolicy, Recurrence, Reservation
 
 Manifest = Mapping[str, Any]
 
@@ -58,6 +59,23 @@ def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:
         tuple(Taint.from_manifest(taint) for taint in spec.get("nodeTaints") or ()),
         tuple(Toleration.from_manifest(toleration) for toleration in spec.get("tolerations") or ()),
         spec.get("topologyName") or None,
+    )
+
+
+def read_reservation(manifest: Manifest) -> Reservation:
+    """A `kueueweb.io/v1 Reservation`."""
+    spec = manifest["spec"]
+    nodes, allowed = spec.get("nodes") or {}, spec.get("allowed") or {}
+    keys = ("namespaces", "localQueues", "clusterQueues", "users")
+    return Reservation(
+        manifest["metadata"]["name"],
+        parse_rfc3339(spec["start"]),
+        parse_rfc3339(spec["end"]),
+        frozenset(nodes.get("names") or ()),
+        dict(nodes.get("labels") or {}),
+        Recurrence(spec.get("recurrence") or Recurrence.NONE),
+        Admittance(*(frozenset(allowed.get(key) or ()) for key in keys)),
+        BusyPolicy(spec.get("ifBusy") or BusyPolicy.WAIT),
     )
 
 

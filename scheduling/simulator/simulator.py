@@ -31,6 +31,7 @@ from scheduling.simulator.scenario import (
     read_limit_range,
     read_local_queue,
     read_node,
+    read_reservation,
     read_resource_flavor,
     read_runtime_class,
 )
@@ -39,6 +40,10 @@ from scheduling.world import World
 
 EPOCH = 1767225600.0
 """Time 0 of every scenario: 2026-01-01T00:00:00Z."""
+
+MAX_WINDOW_SECONDS = 1_209_600.0
+"""A window of a reservation that starts or ends later than this after the last decision is not an event: recurring
+windows never end, and two weeks without a decision are as all later ones."""
 
 SECOND_PASS_SECONDS = 1.0
 """In single-cycle scenarios, workloads got their quota this long before time 0, so that their second pass is due in
@@ -62,6 +67,9 @@ class Simulator:
     _arrivals: list[tuple[float, int, Workload]] = field(default_factory=list)
     _ends: list[tuple[float, str, int]] = field(default_factory=list)
     _runs: dict[str, int] = field(default_factory=dict)
+    _now: float = -1.0
+    _settled: float = 0.0
+    """The time of the last decision."""
     _stopping: list[str] = field(default_factory=list)
     _assigned: dict[str, Admission | None] = field(default_factory=dict)
 
@@ -95,7 +103,10 @@ class Simulator:
     def instants(self) -> Iterator[float]:
         """Run instant after instant, and yield the time of each, in seconds, when it has settled."""
         while (now := self._next_instant()) is not None and now <= self.horizon:
+            self._now = now
+            self.world.advance(EPOCH + now)
             self._finish_due(now)
+            self._evict_for_windows(now)
             self._arrive(now)
             for result in run_until_idle(self.world, EPOCH + now, limit_idle=True):
                 self._record(result, now)
@@ -114,7 +125,18 @@ class Simulator:
 
     def _next_instant(self) -> float | None:
         candidates = [queue[0][0] for queue in (self._arrivals, self._ends) if queue]
+        change = self.world.next_window_change(EPOCH + self._now)
+        if change is not None and change - EPOCH <= self._settled + MAX_WINDOW_SECONDS:
+            candidates.append(change - EPOCH)
         return min(candidates, default=None)
+
+    def _evict_for_windows(self, now: float) -> None:
+        """Stop the workloads whose nodes a reservation takes now. They wait again."""
+        for key in self.world.objects.reserving() if self.world.objects.reservations else ():
+            window = self.world.evicting_window(key, EPOCH + now)
+            if window is not None and window.starts_at <= EPOCH + now:
+                self._runs[key] += 1
+                self.world.release_workload(key, EPOCH + now)
 
     def _arrive(self, now: float) -> None:
         while self._arrivals and self._arrivals[0][0] <= now:
@@ -141,6 +163,7 @@ class Simulator:
             self._runs[key] += 1
             self.world.release_workload(key, EPOCH + now)
         if result.decided:
+            self._settled = now
             self.cycles.append(cycle_result(result, now))
 
 
@@ -152,6 +175,7 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
     kinds: tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], None]], ...] = (
         ("topologies", Topology.from_manifest, world.set_topology),
         ("nodes", partial(read_node, foreign_usage=read_foreign_usage(scenario.get("pods") or ())), world.set_node),
+        ("reservations", read_reservation, world.set_reservation),
         ("limitRanges", read_limit_range, world.set_limit_range),
         ("runtimeClasses", read_runtime_class, world.set_runtime_class),
         ("resourceFlavors", read_resource_flavor, world.set_resource_flavor),

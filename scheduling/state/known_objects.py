@@ -15,6 +15,7 @@ from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.workload import Workload
 from scheduling.policies.headroom import QueueLevel, user_headroom, workloads_left
 from scheduling.quota.cells import Cell, QuotaNode
+from scheduling.reservations.reservation import Reservation
 from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, WorkloadInfo
 
@@ -61,6 +62,15 @@ class KnownObjects:
     def nodes(self) -> Mapping[str, Node]:
         """The nodes as last set."""
         return MappingProxyType(self._state.reported_nodes)
+
+    @property
+    def reservations(self) -> Mapping[str, Reservation]:
+        """The reservations of nodes by name."""
+        return MappingProxyType(self._state.reservations.known)
+
+    def reserved_nodes(self, name: str) -> frozenset[str]:
+        """The present nodes of a reservation; raises KeyError."""
+        return self._state.reservations.nodes_of(name)
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
         """The ClusterQueue's spec."""
@@ -216,6 +226,20 @@ def _has_domain(info: WorkloadInfo, node: str) -> bool:
         if (topology := assignment.topology_assignment) is not None and topology.levels[-1] == HOSTNAME_LABEL
         for domain in topology.domains
     )
+
+
+def used_nodes(info: WorkloadInfo) -> frozenset[str]:
+    """Return the nodes on which a workload that holds quota has pods, as far as kueueweb chose them: from its placement
+    and from topologies that end with the hostname."""
+    placed = {pod.node for pod in info.placement.pods} if info.placement is not None else set()
+    admission = info.current().admission
+    named = (
+        domain.values[-1]
+        for assignment in (admission.pod_set_assignments if admission is not None else ())
+        if (topology := assignment.topology_assignment) is not None and topology.levels[-1] == HOSTNAME_LABEL
+        for domain in topology.domains
+    )
+    return frozenset(placed.union(named))
 
 
 def _path(node: QuotaNode, key: FlavorResource) -> Iterator[Cell]:

@@ -31,6 +31,7 @@ from scheduling.model.vocabulary import DecisionKind, PendingReason, PlacementSc
 from scheduling.model.workload import Admission
 from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
 from scheduling.quota.tree import CohortTree
+from scheduling.reservations.reserved_nodes import NO_NODES, Claimant, ReservedNodes
 from scheduling.state.admission_fair_sharing import usage_history
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.entitlements import Entitlements
@@ -83,6 +84,7 @@ class State:
         """
         self._reported: dict[str, Node] = {}
         """Nodes without the devices that drivers publish for claims."""
+        self.reservations = ReservedNodes(self._reported)
         self.has_devices = False
         self.places_by_room = False
         """Whether pods without devices are placed on nodes, too: the configuration requires it, and nodes are known."""
@@ -214,6 +216,7 @@ class State:
         """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
         self._note_node(node.name)
         self._reported[node.name] = node
+        self.reservations.forget_nodes()
         node = self.claims.places.on_node(node)
         before = self.fleet.nodes.get(node.name)
         if before != node:
@@ -243,6 +246,7 @@ class State:
     def delete_node(self, name: str) -> None:
         self._note_node(name)
         self._reported.pop(name, None)
+        self.reservations.forget_nodes()
         before = self.fleet.nodes.get(name)
         if before is not None:
             self.fleet.delete_node(name)
@@ -268,6 +272,7 @@ class State:
             self._reported.pop(name, None)
         else:
             self._reported[name] = reported
+        self.reservations.forget_nodes()
         if node is None:
             fleet.delete_node(name)
             topologies.delete_node(name)
@@ -374,14 +379,19 @@ class State:
 
     def take_into(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Note the ClusterQueue of a workload that is about to wait there, its order, and which workloads equal it:
-        where users are limited, only those of its user, and with backfill only those of its time limit."""
+        where users are limited, only those of its user; with backfill, and where reservations bar it, only those of its
+        time limit and barred by the same reservations."""
         info.cluster_queue = cq.name
         info.order = self.multifactor.order_of(info, cq)
         user = info.workload.submitted_by if cq.user_limits else None
         time = info.workload.time_left_seconds if cq.spec.backfill is not None else None
-        if (user, time) != (info.limited_user, info.limited_time):
+        barred = NO_NODES
+        if self.reservations:
+            barred = self.reservations.barring(Claimant.of(info.workload, cq.name))
+            time = info.workload.time_left_seconds if barred else time
+        if (user, time, barred) != (info.limited_user, info.limited_time, info.barred_by):
             self.journal.note_again(info)  # the undone removal puts it back by the hash of before
-            info.set_limits(user, time)
+            info.set_limits(user, time, barred)
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""

@@ -179,6 +179,7 @@ class WorkloadInfo:
         "admission",
         "admitted",
         "asks_for_topology",
+        "barred_by",
         "bucket",
         "changes",
         "claim_refusal",
@@ -262,7 +263,10 @@ class WorkloadInfo:
         self.limited_user: str | None = None
         """Its user, while its ClusterQueue or a cohort above limits users: workloads of other users are not equal."""
         self.limited_time: int | None = None
-        """Its declared time that is left, while its ClusterQueue backfills: only workloads with the same are equal."""
+        """Its declared time that is left, while its ClusterQueue backfills or reservations bar it: only workloads with
+        the same are equal."""
+        self.barred_by: frozenset[str] = frozenset()
+        """The reservations that do not allow it: only workloads that the same ones bar are equal."""
         self._exceeded: str | None = None
         self.may_borrow = not workload.never_reclaimed
         """Whether it may use more than the quota of its ClusterQueue. A workload that is never reclaimed may not:
@@ -311,10 +315,10 @@ class WorkloadInfo:
         self.admitted = workload.is_true(ConditionType.ADMITTED)
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
-    def set_limits(self, user: str | None, time: int | None) -> None:
-        """Set `limited_user` and `limited_time`. The workload must be in no queue, because queues keep equal workloads
-        together."""
-        self.limited_user, self.limited_time = user, time
+    def set_limits(self, user: str | None, time: int | None, barred_by: frozenset[str]) -> None:
+        """Set `limited_user`, `limited_time` and `barred_by`. The workload must be in no queue, because queues keep
+        equal workloads together."""
+        self.limited_user, self.limited_time, self.barred_by = user, time, barred_by
         self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
@@ -386,7 +390,7 @@ class WorkloadInfo:
             namespace = workload.namespace if self.has_namespace_device_quota else None
             value = (
                 self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets,
-                self.limited_user, self.limited_time,
+                self.limited_user, self.limited_time, self.barred_by,
             )  # fmt: skip
             self._scheduling_hash = SchedulingHash(value)
         return self._scheduling_hash

@@ -18,6 +18,9 @@ _STEP_SHARE: Final = 0.02
 and a run takes some hundred steps, however many workloads end."""
 _MIN_STEP_SECONDS: Final = 1.0
 
+MAX_WINDOW_SECONDS: Final = 1_209_600
+"""Windows of reservations that start or end later than two weeks from now are not played: recurring ones never end."""
+
 GoOn = Callable[[], bool]
 
 
@@ -44,7 +47,7 @@ class ForwardCycles:
             elapsed: float | None = 0.0
             while elapsed is not None and not self.is_cut:
                 self._cycles(elapsed, go_on)
-                elapsed = None if asked <= self.starts.keys() else self._end_next()
+                elapsed = None if asked <= self.starts.keys() else self._next(elapsed)
         finally:
             self._world.undo(point)
 
@@ -76,6 +79,25 @@ class ForwardCycles:
         """Return the workload for which a variant runs (concurrent admission); of others, the key itself."""
         found = self._world.workload(key)
         return found.parent or key if found is not None else key
+
+    def _next(self, elapsed: float) -> float | None:
+        """Go to the next end or to the next change of a window of a reservation; return the seconds from now, None if
+        there is neither."""
+        change = self._world.next_window_change(self._now + elapsed)
+        at = None if change is None else change - self._now
+        while self._ends and self._until.get(self._ends[0][1]) != self._ends[0][0]:
+            heapq.heappop(self._ends)
+        if at is None or at > MAX_WINDOW_SECONDS or (self._ends and self._ends[0][0] <= at):
+            return self._end_next()
+        self._world.advance(self._now + at)
+        for key in [key for key in self._until if self._is_evicted(key, self._now + at)]:
+            del self._until[key]
+            self._world.release_workload(key, self._now + at)
+        return at
+
+    def _is_evicted(self, key: str, now: float) -> bool:
+        window = self._world.evicting_window(key, now)
+        return window is not None and window.starts_at <= now
 
     def _end_next(self) -> float | None:
         """End the next workload, and those that end soon after; return the seconds from now, None if none ends."""

@@ -138,6 +138,7 @@ class TopologyFlavor:
             capacities = capacities.with_assumed(extra)
         if not simulate_empty:
             capacities = self._limited(capacities, workers, leader)
+        capacities = self._open(capacities, workers, leader, taken)
         balanced = place_balanced(plan, tree, capacities) if self.balanced_placement else None
         placed = balanced or place(plan, tree, capacities)
         if isinstance(placed, TooSmall):
@@ -181,6 +182,25 @@ class TopologyFlavor:
         if all(room is None for room in rooms):
             return capacities
         return capacities.limited_to(*(None if room is None else self.leaves.room(room) for room in rooms))
+
+    def _open(
+        self,
+        capacities: Capacities,
+        workers: PodSetTopologyRequest,
+        leader: PodSetTopologyRequest | None,
+        taken: LeafUsage,
+    ) -> Capacities:
+        """Limit each leaf to the pods that its open nodes would take if they were empty. Which nodes of a wider leaf
+        are in use is not known here: the search for devices and room decides that."""
+        closed = workers.closed_nodes
+        if not closed:
+            return capacities
+        requests = pod_requests(workers)
+        pods = self.leaves.room_on_open_nodes(closed, requests, taken)
+        if leader is None:
+            return capacities.limited_to(pods, None, None)
+        beside = self.leaves.room_on_open_nodes(closed, requests, taken, beside=pod_requests(leader))
+        return capacities.limited_to(pods, beside, self.leaves.room_on_open_nodes(closed, pod_requests(leader), taken))
 
     def _too_small(self, workers: PodSetTopologyRequest, plan: PlacementPlan, found: TooSmall) -> TopologyFailure:
         unit = "pods" if plan.slices.size == 1 else f"slices of {plan.slices.size} pods"

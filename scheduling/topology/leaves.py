@@ -6,8 +6,10 @@ until the node changes, the counts of a pod shape leaf by leaf.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from typing import Self
@@ -20,12 +22,20 @@ from scheduling.model.selectors import (
     untolerated_taint,
 )
 from scheduling.model.topology import PodSetTopologyRequest, Topology
-from scheduling.topology.capacities import Capacities, LeafFilter, LeafState, PodRequests, PodShape
+from scheduling.topology.capacities import (
+    Capacities,
+    LeafFilter,
+    LeafState,
+    PodRequests,
+    PodShape,
+    pods_that_fit,
+)
 from scheduling.topology.tree import LeafKey, TopologyTree
 from scheduling.topology.usage import LeafUsage
 
 _KEPT_SHAPES = 64
 _KEPT_SELECTIONS = 64
+_NO_LIMIT = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,25 @@ class TopologyLeaves:
     def room(self, room: Mapping[str, int]) -> list[int]:
         """The sum of `room` over each leaf's nodes, by leaf number."""
         return [sum(room.get(name, 0) for name in self._nodes_by_leaf[key]) for key in self.tree.leaf_keys]
+
+    def room_on_open_nodes(
+        self, closed: AbstractSet[str], requests: PodRequests, taken: LeafUsage, beside: PodRequests = ()
+    ) -> list[int]:
+        """The number of pods that the nodes of each leaf would take if they were empty but for `taken` and one pod
+        with the requests `beside`, by leaf number. Closed nodes take none; leaves without a closed node have no limit.
+        """
+        found: list[int] = []
+        for key in self.tree.leaf_keys:
+            nodes = self._nodes_by_leaf[key]
+            if closed.isdisjoint(nodes):
+                found.append(_NO_LIMIT)
+                continue
+            used = dict(taken.of(key))
+            for resource, amount in beside:
+                used[resource] = used.get(resource, 0) + amount
+            open_nodes = {name: node for name, node in nodes.items() if name not in closed}
+            found.append(pods_that_fit(requests, _free(open_nodes), used) if open_nodes else 0)
+        return found
 
     def capacities(self, shape: PodShape, selection: Selection | None) -> Capacities:
         """The current counts of a pod shape. With `selection` None the pods may use every leaf."""

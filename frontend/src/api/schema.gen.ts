@@ -3823,6 +3823,7 @@ export interface components {
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
              *     * `PlannedStart` - PlannedStart
+             *     * `Reservation` - Reservation
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -3879,6 +3880,7 @@ export interface components {
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
              *     * `PlannedStart` - PlannedStart
+             *     * `Reservation` - Reservation
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -4021,6 +4023,7 @@ export interface components {
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `UserLimit` - UserLimit
              *     * `PlannedStart` - PlannedStart
+             *     * `Reservation` - Reservation
              *     * `QueueOrder` - QueueOrder
              */
             rule: components["schemas"]["RuleEnum"];
@@ -6985,10 +6988,11 @@ export interface components {
          *     * `NamespaceQuota` - NamespaceQuota
          *     * `UserLimit` - UserLimit
          *     * `PlannedStart` - PlannedStart
+         *     * `Reservation` - Reservation
          *     * `QueueOrder` - QueueOrder
          * @enum {string}
          */
-        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "UserLimit" | "PlannedStart" | "QueueOrder";
+        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "UserLimit" | "PlannedStart" | "Reservation" | "QueueOrder";
         /** @description A notification rule: the event, and the channels besides the page. */
         RuleRequest: {
             event: components["schemas"]["EventEnum"];

@@ -1,5 +1,5 @@
 """Finds the nodes that may take a pod, regardless of free capacity: labels, selector, affinity, taints, readiness,
-cordon.
+cordon, reservations.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CandidateNodes:
 
     def refusals(self, pod_set: PodSetToPlace) -> NDArray[np.int64]:
         """Per node, the index of its `NodeRefusal`, or -1."""
-        key = (pod_set.tolerations, pod_set.flavor_tolerations)
+        key = (pod_set.tolerations, pod_set.flavor_tolerations, pod_set.closed_nodes)
         numbers = self._refusals.get(key)
         if numbers is None:
             found = (self.refusal(node, pod_set) for node in self.nodes)
@@ -66,6 +66,8 @@ class CandidateNodes:
 
     def refusal(self, node: Node, pod_set: PodSetToPlace) -> NodeRefusal | None:
         """Return why a node does not accept the pod now, or None."""
+        if node.name in pod_set.closed_nodes:
+            return NodeRefusal.NODE_RESERVED
         if not node.ready:
             return NodeRefusal.NODE_NOT_READY
         tolerations = (*pod_set.tolerations, *pod_set.flavor_tolerations)

@@ -270,6 +270,7 @@ class Fleet:
                     pod_set.namespace,
                     pod_set.by_room,
                     pod_set.allowed_nodes,
+                    pod_set.closed_nodes,
                     pod,
                     tuple(sorted(pod_set.requests.items())),
                     selection_key(pod_set),

@@ -28,6 +28,7 @@ _ONE_AND_MANY: Mapping[str, tuple[str, str]] = {
         "is not selected by its flavor, node selector and affinity",
         "are not selected by its flavor, node selector and affinity",
     ),
+    NodeRefusal.NODE_RESERVED: ("is reserved for others", "are reserved for others"),
 }
 
 

@@ -120,6 +120,7 @@ class PodSetSearch:
             pod_set.tolerations,
             pod_set.flavor_tolerations,
             pod_set.allowed_nodes,
+            pod_set.closed_nodes,
             tuple(sorted(self._requests.items())),
             self._pod,
             self._context.policy,

@@ -13,6 +13,7 @@ from scheduling.lifecycle.reconcile import StepEvent, next_step
 from scheduling.model.admission_check import AdmissionCheckRule, AdmissionCheckState
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, EvictionReason, StopPolicy
 from scheduling.model.workload import RequeueState, Workload
+from scheduling.reservations.reserved_nodes import ReservedWindow
 from tests.scheduling.lifecycle_helpers import (
     LOCAL_QUEUE,
     PODS_READY,
@@ -359,3 +360,21 @@ class TestEvents:
         over = step_of(admitted(maximum_execution_time_seconds=10), 10)
         said = "The maximum execution time (10s) exceeded"
         assert told(over) == StepEvent("MaximumExecutionTimeExceeded", said, warning=True)
+
+
+class TestReservations:
+    WINDOW = ReservedWindow("maintenance", 100, 200)
+
+    def test_the_start_of_a_window_evicts(self) -> None:
+        waits = context(evicting_window=self.WINDOW)
+        assert next_step(admitted(), waits, 99) is None
+        assert deadline(admitted(), waits, 99) == 100
+        step = step_of(admitted(), 100, evicting_window=self.WINDOW)
+        assert step.evicted == (EvictionReason.RESERVATION_STARTED, "")
+        assert message_of(step.workload, ConditionType.EVICTED) == (
+            "The reservation maintenance of its nodes has started"
+        )
+
+    def test_an_evicted_workload_is_not_evicted_again(self) -> None:
+        evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
+        assert next_step(evicted, context(evicting_window=self.WINDOW), 150) is None

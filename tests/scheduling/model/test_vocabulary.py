@@ -41,9 +41,10 @@ OURS = {
         "WaitingForNodes",
         "WaitingForUserLimit",
         "WaitingForPlannedStart",
+        "WaitingForReservation",
         "PodGroupIncomplete",
     },
-    EvictionReason: {"DevicesNotAssigned", "Drained", "RequeueRequested"},
+    EvictionReason: {"DevicesNotAssigned", "Drained", "RequeueRequested", "ReservationStarted"},
     FinishedReason: {"Cancelled"},
 }
 

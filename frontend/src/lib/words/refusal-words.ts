@@ -6,6 +6,7 @@ const words = (): Record<string, string> => ({
   NodeNotSelected: t`labels, node selector or affinity do not match`,
   NodeNotReady: t`node not ready`,
   NodeUnschedulable: t`node cordoned`,
+  NodeReserved: t`node reserved for others`,
   NodeTainted: t`taint not tolerated`,
   "node unregistered": t`no registered devices`,
   NodeInsufficientDevice: t`too few devices`,

@@ -1,0 +1,74 @@
+"""Refuses a workload for reservations: without them it would have a place, so that no end of another workload helps as
+surely as the end of a window.
+
+The searches see reserved nodes as closed, and then say that devices, nodes or topology domains are short. This module
+asks them again without the reservations, only for workloads to which some node is closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
+from scheduling.cycle.closed_nodes import closing_windows
+from scheduling.model.times import rfc3339
+from scheduling.model.vocabulary import PendingReason
+from scheduling.reservations.reserved_nodes import ReservedWindow
+from scheduling.state.state import State
+from scheduling.state.workload_info import WorkloadInfo
+
+_OF_PLACES: Final = frozenset({RefusalKind.TOPOLOGY, RefusalKind.DEVICES, RefusalKind.NODES, RefusalKind.RESERVATION})
+_MAX_NAMED: Final = 3
+
+
+def is_held_back(state: State, fits: Callable[[], bool], fits_empty: Callable[[], bool]) -> bool:
+    """Return whether reservations are the reason why a workload has no place: it would fit now without them, or only
+    closed nodes would take it if all nodes were empty. `fits` and `fits_empty` ask with the present closed nodes."""
+    with state.reservations.lifted():
+        if fits():
+            return True
+        if not fits_empty():
+            return False
+    return not fits_empty()
+
+
+def lacks_place(assignment: Assignment) -> bool:
+    """Return whether an assignment is refused for nodes, devices or topology domains."""
+    return any(refusal.kind in _OF_PLACES for group in assignment.refusals for refusal in group)
+
+
+def refuse_for_reservation(state: State, info: WorkloadInfo, assignment: Assignment) -> None:
+    """Replace the refusals of an assignment that has no place. Its mode stays: victims on open nodes may still help."""
+    kept = [[each for each in group if each.kind not in _OF_PLACES] for group in assignment.refusals]
+    refusal = Refusal(
+        RefusalKind.RESERVATION,
+        PendingReason.WAITING_FOR_RESERVATION,
+        text=describe_windows(closing_windows(state, info)),
+    )
+    assignment.refusals = [*(group for group in kept if group), [refusal]]
+
+
+def describe_windows(windows: Iterable[ReservedWindow]) -> str:
+    """Name the reservations that keep nodes free, with their windows."""
+    found = list(windows)
+    named = [
+        f'"{name}" from {rfc3339(start, whole_seconds=True)} to {rfc3339(end, whole_seconds=True)}'
+        for name, start, end in found[:_MAX_NAMED]
+    ]
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    noun = "reservation" if len(found) == 1 else "reservations"
+    return f"needs nodes that are kept free by the {noun} {', '.join(named)}{more}"
+
+
+def limit_to_start(state: State, windows: Iterable[ReservedWindow], fits: Callable[[], bool]) -> int | None:
+    """Return the longest declared limit, in seconds, with which a workload that waits for these windows would start
+    now; None if none would let it. `fits` asks with the present closed nodes."""
+    ahead = [window for window in windows if window.starts_at > state.now]
+    if not ahead:
+        return None
+    with state.reservations.lifted({window.reservation for window in ahead}):
+        if not fits():
+            return None
+    return max(0, math.floor(min(window.starts_at for window in ahead) - state.now)) or None

@@ -1,0 +1,202 @@
+"""The reservations of a cluster and their nodes: which nodes are closed to a workload at a time.
+
+A node is closed to a workload that a reservation does not allow while a window is open, and before it if the workload
+may run into it. A workload without a declared limit runs into every window. Only the next window of a reservation
+counts: a workload that ends before it ends before all later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from typing import Final, NamedTuple
+
+from scheduling.model.node import Node
+from scheduling.model.workload import Workload
+from scheduling.reservations.reservation import BusyPolicy, Reservation, Window
+
+NO_NODES: Final[frozenset[str]] = frozenset()
+_MAX_REMEMBERED: Final = 256
+
+
+class ReservedWindow(NamedTuple):
+    """A window of a reservation."""
+
+    reservation: str
+    starts_at: float
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """The facts about a workload that decide which nodes are closed to it.
+
+    `ends_at`: when it ends at the latest, if it starts or moves now; None if that is not known.
+    """
+
+    namespace: str
+    local_queue: str
+    cluster_queue: str
+    user: str
+    ends_at: float | None = None
+
+    @classmethod
+    def of(cls, workload: Workload, cluster_queue: str, ends_at: float | None = None) -> Claimant:
+        """The facts about a workload in a ClusterQueue."""
+        return cls(workload.namespace, workload.queue_key, cluster_queue, workload.submitted_by, ends_at)
+
+    def is_allowed_by(self, reservation: Reservation) -> bool:
+        """Return whether it may use the nodes of a reservation during its windows."""
+        allowed = reservation.allowed
+        return (
+            self.namespace in allowed.namespaces
+            or self.local_queue in allowed.local_queues
+            or self.cluster_queue in allowed.cluster_queues
+            or (bool(self.user) and self.user in allowed.users)
+        )
+
+
+class ReservedNodes:
+    """The known reservations. False without any: then no answer is needed."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        """`nodes` is the live mapping of the cluster's nodes."""
+        self._nodes = nodes
+        self._known: dict[str, Reservation] = {}
+        self._members: dict[str, frozenset[str]] = {}
+        self._unions: dict[tuple[str, ...], frozenset[str]] = {}
+        self._moment: float | None = None
+        self._lifted: frozenset[str] | None = NO_NODES
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    @property
+    def known(self) -> Mapping[str, Reservation]:
+        """The reservations by name."""
+        return self._known
+
+    def set(self, reservation: Reservation) -> None:
+        """Add or replace a reservation."""
+        self._known[reservation.name] = reservation
+        self.forget_nodes()
+
+    def delete(self, name: str) -> None:
+        """Remove a reservation; unknown names are ignored."""
+        self._known.pop(name, None)
+        self.forget_nodes()
+
+    def forget_nodes(self) -> None:
+        """Find the nodes of reservations again, because a node or a reservation changed."""
+        self._members.clear()
+        self._unions.clear()
+
+    def nodes_of(self, name: str) -> frozenset[str]:
+        """Return the present nodes of a reservation; raises KeyError."""
+        found = self._members.get(name)
+        if found is None:
+            reservation = self._known[name]
+            members = (node.name for node in self._nodes.values() if reservation.covers(node.name, node.labels))
+            found = self._members[name] = frozenset(members)
+        return found
+
+    @contextmanager
+    def at(self, moment: float | None) -> Iterator[None]:
+        """Answer for another time until the exit (planned starts)."""
+        before, self._moment = self._moment, moment
+        try:
+            yield
+        finally:
+            self._moment = before
+
+    @contextmanager
+    def lifted(self, names: Collection[str] | None = None) -> Iterator[None]:
+        """Answer without the reservations of these names until the exit; None for all."""
+        before, self._lifted = self._lifted, None if names is None else frozenset(names)
+        try:
+            yield
+        finally:
+            self._lifted = before
+
+    def time(self, now: float) -> float:
+        """Return the time for which it answers."""
+        return now if self._moment is None else self._moment
+
+    def barring(self, claimant: Claimant) -> frozenset[str]:
+        """Return the names of the reservations that do not allow the workload."""
+        return frozenset(name for name, each in self._known.items() if not claimant.is_allowed_by(each))
+
+    def closing(self, claimant: Claimant, now: float) -> list[ReservedWindow]:
+        """Return the windows that close nodes to the workload now, in order of their ends."""
+        found: list[ReservedWindow] = []
+        lifted = self._lifted
+        for reservation in self._known.values() if lifted is not None else ():
+            if lifted and reservation.name in lifted:
+                continue
+            window = reservation.window(now)
+            if window is None or claimant.is_allowed_by(reservation):
+                continue
+            if window.starts_at <= now or claimant.ends_at is None or claimant.ends_at > window.starts_at:
+                found.append(ReservedWindow(reservation.name, *window))
+        return sorted(found, key=lambda window: (window.ends_at, window.reservation))
+
+    def closed_to(self, claimant: Claimant, now: float) -> frozenset[str]:
+        """Return the nodes that are closed to the workload now."""
+        names = tuple(sorted(window.reservation for window in self.closing(claimant, now)))
+        if not names:
+            return NO_NODES
+        union = self._unions.get(names)
+        if union is None:
+            if len(self._unions) >= _MAX_REMEMBERED:
+                self._unions.clear()
+            union = self._unions[names] = NO_NODES.union(*map(self.nodes_of, names))
+        return union
+
+    def spans(self, claimant: Claimant, left: float | None, now: float) -> list[tuple[float, float]]:
+        """Return the spans of time from now in each of which the same nodes are closed to a workload that may run for
+        `left` seconds (None: without limit) from its start. Later windows of a recurrence are left out."""
+        edges: set[float] = set()
+        horizon = inf
+        for reservation in self._known.values():
+            window = reservation.window(now)
+            if window is None or claimant.is_allowed_by(reservation):
+                continue
+            edges |= {window.ends_at} if left is None else {window.starts_at - left, window.ends_at}
+            later = reservation.window(window.ends_at)
+            if later is not None:
+                horizon = min(horizon, later.starts_at if left is None else later.starts_at - left)
+        times = [now, *sorted(at for at in edges if now < at < horizon), max(now, horizon)]
+        return [(start, end) for start, end in pairwise(times) if start < end]
+
+    def evicting(self, claimant: Claimant, nodes: frozenset[str], now: float) -> ReservedWindow | None:
+        """Return the first window, present or to come, at whose start a workload that uses these nodes is evicted."""
+        found = [
+            ReservedWindow(name, *window)
+            for name, each in self._known.items()
+            if each.if_busy is BusyPolicy.EVICT
+            and (window := each.window(now)) is not None
+            and not claimant.is_allowed_by(each)
+            and not nodes.isdisjoint(self.nodes_of(name))
+        ]
+        return min(found, key=lambda window: (window.starts_at, window.reservation), default=None)
+
+    def changes_after(self, now: float) -> float | None:
+        """Return the next time at which a window starts or ends; None if there is none."""
+        windows = [window for each in self._known.values() if (window := each.window(now)) is not None]
+        return min((at for window in windows for at in _edges(window) if at > now), default=None)
+
+    def snapshot(self) -> dict[str, Reservation]:
+        """A copy of the reservations."""
+        return dict(self._known)
+
+    def restore(self, values: dict[str, Reservation]) -> None:
+        """Go back to a snapshot. Nodes are found again."""
+        self._known = dict(values)
+        self.forget_nodes()
+
+
+def _edges(window: Window) -> tuple[float, float]:
+    return window.starts_at, window.ends_at
