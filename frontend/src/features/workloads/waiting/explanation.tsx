@@ -30,6 +30,7 @@ const verdicts = (): Record<FlavorVerdict["rule"], { label: string; color: strin
   NamespaceQuota: { label: t`ResourceQuota exceeded`, color: "yellow" },
   UserLimit: { label: t`User at the limit`, color: "yellow" },
   PlannedStart: { label: t`Would delay a planned start`, color: "yellow" },
+  Reservation: { label: t`Nodes are reserved`, color: "yellow" },
   Queueing: { label: t`Not queued`, color: "gray" },
   Validation: { label: t`Refused`, color: "red" },
   QueueOrder: { label: t`Waits for its turn`, color: "yellow" },
