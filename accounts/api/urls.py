@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from accounts.api import audit, device_login, saved_views, service_accounts, session, tokens, users
+from accounts.api import audit, device_login, service_accounts, session, tokens, users
+from accounts.api.own import manifest_templates, saved_views
 
 urlpatterns = [
     path("session/", session.SessionView.as_view()),
@@ -13,6 +14,8 @@ urlpatterns = [
     path("auth/device/", device_login.DeviceView.as_view()),
     path("auth/device/token/", device_login.DeviceTokenView.as_view()),
     path("auth/device/<str:user_code>/", device_login.DeviceRequestView.as_view()),
+    path("manifest-templates/", manifest_templates.ManifestTemplateListView.as_view()),
+    path("manifest-templates/<int:template_id>/", manifest_templates.ManifestTemplateView.as_view()),
     path("saved-views/", saved_views.SavedViewListView.as_view()),
     path("saved-views/<int:view_id>/", saved_views.SavedViewView.as_view()),
     path("service-accounts/", service_accounts.ServiceAccountListView.as_view()),

@@ -7,6 +7,7 @@ from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode, Device
 from accounts.models.external_identity import ExternalIdentity
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.managed_fields import ManagedFields
+from accounts.models.manifest_template import ManifestTemplate
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
 from accounts.models.saved_view import SavedView
@@ -26,6 +27,7 @@ __all__ = [
     "ExternalIdentity",
     "KeptAnswer",
     "ManagedFields",
+    "ManifestTemplate",
     "Namespace",
     "NamespacedObject",
     "Role",

@@ -67,6 +67,7 @@ TAGS: Final[Mapping[str, str]] = {
     "local-queues": "The queues of a namespace, to which its users submit (Kueue's LocalQueue).",
     "manifests": "All objects as Kubernetes manifests: apply, read, compare, delete.",
     "multikueue-clusters": "Clusters to which workloads are dispatched (Kueue's MultiKueueCluster).",
+    "manifest-templates": "Manifests that a user saved under a name, to submit them again.",
     "multikueue-configs": "The clusters to which a check dispatches workloads (Kueue's MultiKueueConfig).",
     "namespaces": "The namespaces and their labels.",
     "nodes": "The nodes: capacity, pods, cordon and drain.",

@@ -233,6 +233,11 @@ RIGHTS: Final[dict[str, Entry]] = {
     "DELETE users/{name}/tokens/{token_id}/": (EVERYWHERE, None),
     "POST auth/logout/": (ANY_LOGIN, None),
     "GET auth/tokens/": (ANY_LOGIN, None),
+    "GET manifest-templates/": (ANY_LOGIN, None),
+    "POST manifest-templates/": (ANY_LOGIN, {"name": "mine", "manifest": "kind: Job"}),
+    "GET manifest-templates/{template_id}/": (ANY_LOGIN, None),
+    "PATCH manifest-templates/{template_id}/": (ANY_LOGIN, {"name": "other"}),
+    "DELETE manifest-templates/{template_id}/": (ANY_LOGIN, None),
     "GET saved-views/": (ANY_LOGIN, None),
     "POST saved-views/": (ANY_LOGIN, {"page": "workloads", "name": "mine", "search": {}}),
     "GET saved-views/{view_id}/": (ANY_LOGIN, None),
@@ -286,6 +291,7 @@ def address(path: str) -> str:
         "pod": "w-0",
         "question_id": "1",
         "rule_id": "1",
+        "template_id": "1",
         "view_id": "1",
     }
     for key, value in values.items():

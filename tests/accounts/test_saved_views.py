@@ -8,8 +8,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from accounts.models import AuditRecord, Cluster, SavedView
-from accounts.services import saved_views
-from accounts.services.saved_views import save_view
+from accounts.services.own_objects import SAVED_VIEWS
 from accounts.services.tokens import create_token
 from foundation.exceptions import AlreadyExists
 from tests.api_client import SchemaClient
@@ -108,7 +107,7 @@ def test_names_are_unique_and_views_are_bounded(bob: SchemaClient) -> None:
         assert refused.json()["errors"][0]["path"] == path
     SavedView.objects.bulk_create(
         SavedView(user=User.objects.get(username="bob"), page="workloads", name=f"v{number}", search={})
-        for number in range(saved_views.MAX_VIEWS_PER_USER - 2)
+        for number in range(SAVED_VIEWS.maximum - 2)
     )
     full = bob.post(URL, WAITING | {"name": "one more"}, format="json")
     assert (full.status_code, full.json()["reason"]) == (429, "LimitReached")
@@ -137,7 +136,7 @@ def test_twice_at_once_is_saved_once_and_recorded(cluster: Cluster) -> None:
 
     def save(_: int) -> bool:
         try:
-            save_view(user, "workloads", "waiting", {})
+            SAVED_VIEWS.save(user, {"page": "workloads", "name": "waiting", "search": {}})
         except AlreadyExists:
             return False
         finally:

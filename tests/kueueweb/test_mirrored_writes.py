@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["cluster"]
 
 OURS = (
-    "auth/", "clusters/", "notification-rules/", "notifications/", "prices/", "saved-views/", "service-accounts/",
-    "studio/", "users/",
+    "auth/", "clusters/", "manifest-templates/", "notification-rules/", "notifications/", "prices/", "saved-views/",
+    "service-accounts/", "studio/", "users/",
 )  # fmt: skip
 """What is ours also there: who may do what, looks at what and is told what, what we do with the cluster, what its
 resources cost."""

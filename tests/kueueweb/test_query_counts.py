@@ -90,6 +90,7 @@ ENDPOINTS = (
     "runtime-classes/",
     "scheduling-cycles/",
     "scheduling-cycles/?cluster=*",
+    "manifest-templates/",
     "saved-views/",
     "service-accounts/",
     "service-accounts/machine-0/tokens/",

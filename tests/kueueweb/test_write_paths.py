@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Model
 from knox.models import AuthToken
 
-from accounts.models import Cluster, Namespace, Role, RoleBinding, SavedView
+from accounts.models import Cluster, ManifestTemplate, Namespace, Role, RoleBinding, SavedView
 from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from notifications.models import NotificationRule
@@ -122,6 +122,11 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     # Nor is it applied: tests/studio/test_applying.py applies a plan as another tenant, and twice at once.
     ("post", "studio/questions/{question_id}/apply/"): Write(right=codes(409), again=codes(409), refused=(404,)),
     ("delete", "studio/questions/{question_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
+    ("post", "manifest-templates/"): Write(
+        {"name": "mine", "manifest": "kind: Job"}, own=True, right=codes(201), again=codes(409)
+    ),
+    ("patch", "manifest-templates/{template_id}/"): Write({"name": "other"}, refused=(404,)),
+    ("delete", "manifest-templates/{template_id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
     ("post", "saved-views/"): Write(
         {"page": "workloads", "name": "waiting", "search": {"status": "Pending"}}, own=True, right=codes(201),
         again=codes(409),
@@ -249,6 +254,8 @@ def url_of(path: str) -> str:
     filled = filled.replace("{rule_id}", str(rule.pk if rule else ""))
     view = SavedView.objects.filter(user__username="bob").first()
     filled = filled.replace("{view_id}", str(view.pk if view else ""))
+    template = ManifestTemplate.objects.filter(user__username="bob").first()
+    filled = filled.replace("{template_id}", str(template.pk if template else ""))
     question = Question.objects.filter(user__username="bob").first()
     filled = filled.replace("{question_id}", str(question.pk if question else ""))
     return f"/api/v1/{filled.replace('{token_id}', str(token.details.pk if token else ''))}"
@@ -260,6 +267,8 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if "{rule_id}" in path:
         bob = User.objects.get(username="bob")
         NotificationRule.objects.create(user=bob, cluster=cluster, event="WorkloadStarted", created_at=EPOCH)
+    if "{template_id}" in path:
+        ManifestTemplate.objects.create(user=User.objects.get(username="bob"), name="saved", manifest="kind: Job")
     if "{view_id}" in path:
         SavedView.objects.create(user=User.objects.get(username="bob"), page="workloads", name="mine", search={})
     if write.before == "made":

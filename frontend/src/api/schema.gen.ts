@@ -886,6 +886,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/manifest-templates/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your templates by name
+         * @description List your templates by name.
+         */
+        get: operations["manifest_templates_list"];
+        put?: never;
+        /**
+         * Save a template under a new name
+         * @description Save a template under a new name.
+         */
+        post: operations["manifest_templates_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/manifest-templates/{template_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one of your templates
+         * @description Get one of your templates.
+         */
+        get: operations["manifest_templates_retrieve"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete one of your templates
+         * @description Delete one of your templates.
+         */
+        delete: operations["manifest_templates_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Rename one of your templates, or change its manifest
+         * @description Rename one of your templates, or change its manifest.
+         */
+        patch: operations["manifest_templates_update"];
+        trace?: never;
+    };
     "/api/v1/manifests/": {
         parameters: {
             query?: never;
@@ -4591,6 +4643,28 @@ export interface components {
             password: boolean;
             provider: components["schemas"]["Provider"] | null;
         };
+        /** @description A manifest that you saved under a name. It is checked when it is submitted. */
+        ManifestTemplate: {
+            readonly id: number;
+            /** @description The name of the template, unique among yours. */
+            name: string;
+            /** @description YAML or JSON. */
+            manifest: string;
+            /** @description Goes up with each change. */
+            readonly generation: number;
+            /**
+             * Format: date-time
+             * @description When the template was last saved.
+             */
+            readonly updated_at: string;
+        };
+        /** @description A manifest that you saved under a name. It is checked when it is submitted. */
+        ManifestTemplateRequest: {
+            /** @description The name of the template, unique among yours. */
+            name: string;
+            /** @description YAML or JSON. */
+            manifest: string;
+        };
         /** @description An object that is marked for deletion. */
         Marked: {
             /** @description The objects that still use it. */
@@ -5078,6 +5152,13 @@ export interface components {
             /** @description The number of rows, if `total=true`. */
             total?: number;
         };
+        PaginatedManifestTemplateList: {
+            results: components["schemas"]["ManifestTemplate"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description The number of rows, if `total=true`. */
+            total?: number;
+        };
         PaginatedMultiKueueClusterList: {
             results: components["schemas"]["MultiKueueCluster"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -5436,6 +5517,13 @@ export interface components {
             stop_policy?: components["schemas"]["StopPolicyEnum"];
             /** @description The weight in fair sharing, 1 by default. A queue of weight 2 is entitled to twice the share; a queue of weight 0 borrows last. */
             fair_weight?: string;
+        };
+        /** @description A manifest that you saved under a name. It is checked when it is submitted. */
+        PatchedManifestTemplateRequest: {
+            /** @description The name of the template, unique among yours. */
+            name?: string;
+            /** @description YAML or JSON. */
+            manifest?: string;
         };
         /** @description A MultiKueueCluster. */
         PatchedMultiKueueClusterRequest: {
@@ -8171,6 +8259,21 @@ export interface components {
                 "application/json": components["schemas"]["Error"] & {
                     /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["LocalQueueStatus"] | null;
+                };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
+            };
+        };
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
+        Error412ManifestTemplate: {
+            headers: {
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    /** @description The present object; null: it does not exist. */
+                    current: components["schemas"]["ManifestTemplate"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
@@ -13867,6 +13970,227 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    manifest_templates_list: {
+        parameters: {
+            query?: {
+                /** @description The page cursor: `next` of the previous page. */
+                after?: string;
+                /** @description The maximum number of rows. */
+                limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": 1,
+                     *           "name": "nightly",
+                     *           "manifest": "apiVersion: batch/v1\nkind: Job\n",
+                     *           "generation": 1,
+                     *           "updated_at": "2026-11-28T05:22:57.882565Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PaginatedManifestTemplateList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    manifest_templates_create: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "nightly",
+                 *       "manifest": "apiVersion: batch/v1\nkind: Job\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ManifestTemplateRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "name": "nightly",
+                     *       "manifest": "apiVersion: batch/v1\nkind: Job\n",
+                     *       "generation": 1,
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ManifestTemplate"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    manifest_templates_retrieve: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                template_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "name": "nightly",
+                     *       "manifest": "apiVersion: batch/v1\nkind: Job\n",
+                     *       "generation": 1,
+                     *       "updated_at": "2026-11-28T05:22:57.882565Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ManifestTemplate"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    manifest_templates_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
+                "If-Match"?: string;
+            };
+            path: {
+                template_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412ManifestTemplate"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    manifest_templates_update: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
+                "If-Match"?: string;
+            };
+            path: {
+                template_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "weekly"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PatchedManifestTemplateRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "name": "weekly",
+                     *       "manifest": "apiVersion: batch/v1\nkind: Job\n",
+                     *       "generation": 2,
+                     *       "updated_at": "2026-11-28T05:22:58.450075Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ManifestTemplate"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412ManifestTemplate"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
             503: components["responses"]["Error503"];
         };
     };

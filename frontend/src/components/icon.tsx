@@ -32,6 +32,7 @@ const PATHS = {
   priority: "M12 20V5M6 11l6-6l6 6",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   clock: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7v5.5l3.5 2",
+  bookmark: "M6 4h12v16l-6-4.5L6 20z",
   filter: "M4 5h16l-6.5 8v6l-3-2v-4z",
   language: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18",
   keyboard: "M3 6h18v12H3zM7 10h.1M12 10h.1M17 10h.1M8 14h8",

@@ -349,6 +349,13 @@ def configuration(day: Day) -> None:
     day.call("patch", "saved-views/{view_id}/", {"name": "what waits"}, view_id=view_id, by=day.user)
     day.call("delete", "saved-views/{view_id}/", view_id=view_id, by=day.user)
 
+    template = {"name": "nightly", "manifest": "apiVersion: batch/v1\nkind: Job\n"}
+    template_id = str(day.call("post", "manifest-templates/", template, by=day.user)["id"])
+    day.call("get", "manifest-templates/", by=day.user)
+    day.call("get", "manifest-templates/{template_id}/", template_id=template_id, by=day.user)
+    day.call("patch", "manifest-templates/{template_id}/", {"name": "weekly"}, template_id=template_id, by=day.user)
+    day.call("delete", "manifest-templates/{template_id}/", template_id=template_id, by=day.user)
+
 
 def workloads(day: Day, settle: Callable[[], None]) -> None:
     """Submitted in each way, checked, stopped, resumed and ended."""

@@ -1,8 +1,9 @@
 /** The views of lists that the user saved; they are in the account, and so in every browser. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { ApiError, answer, api } from "@/api/client";
 import type { components } from "@/api/schema.gen";
 import { dropStoredViews, readStoredViews } from "@/lib/list/stored-views";
+import { ifUnchanged, useOwnChange } from "./own-objects";
 
 export type SavedView = components["schemas"]["SavedView"];
 
@@ -46,14 +47,6 @@ export function savedViewsQuery() {
   });
 }
 
-function useChange<Input>(change: (input: Input) => Promise<unknown>) {
-  const queries = useQueryClient();
-  return useMutation({
-    mutationFn: change,
-    onSettled: () => queries.invalidateQueries({ queryKey: KEY }),
-  });
-}
-
 export interface ViewToSave {
   name: string;
   search: Record<string, string>;
@@ -62,12 +55,12 @@ export interface ViewToSave {
 }
 
 export function useSaveView() {
-  return useChange(({ name, search, before }: ViewToSave) =>
+  return useOwnChange(KEY, ({ name, search, before }: ViewToSave) =>
     before === undefined
       ? answer(api.POST("/api/v1/saved-views/", { body: { page: PAGE, name, search } }))
       : answer(
           api.PATCH("/api/v1/saved-views/{view_id}/", {
-            params: { path: { view_id: before.id }, header: { "If-Match": `"${before.generation}"` } },
+            params: { path: { view_id: before.id }, header: ifUnchanged(before) },
             body: { search },
           }),
         ),
@@ -75,9 +68,9 @@ export function useSaveView() {
 }
 
 export function useDeleteView() {
-  return useChange((view: SavedView) =>
+  return useOwnChange(KEY, (view: SavedView) =>
     api.DELETE("/api/v1/saved-views/{view_id}/", {
-      params: { path: { view_id: view.id }, header: { "If-Match": `"${view.generation}"` } },
+      params: { path: { view_id: view.id }, header: ifUnchanged(view) },
     }),
   );
 }

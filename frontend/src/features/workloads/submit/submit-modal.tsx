@@ -1,7 +1,7 @@
 /** Submits jobs by a form and their manifest: what it would come to first if wanted, and every fault where it stands. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Button, Grid, Group, Modal, Select, Skeleton, Stack } from "@mantine/core";
+import { Box, Button, Grid, Group, Modal, Select, Skeleton, Stack } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
@@ -19,6 +19,7 @@ import { faultLines } from "@/lib/words/refusal";
 import { JobForm } from "./job-form";
 import { writeQueue } from "./manifest-fields";
 import { TEMPLATES, templateLabel, templateText } from "./manifest-templates";
+import { OwnTemplates } from "./own-templates";
 import { PreviewResult } from "./preview";
 import {
   bestQueue,
@@ -76,6 +77,8 @@ interface SubmitFormProps {
 
 function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
   const [template, setTemplate] = useState<string | null>(again === undefined ? TEMPLATES[0].name : null);
+  // The name of a job or of a template of the reader's that the text started from.
+  const [origin, setOrigin] = useState(again?.label ?? "");
   const [place, setPlace] = useState(() =>
     placeOfLast(queues, again === undefined ? lastQueue() : `${again.queue.namespace}/${again.queue.name}`),
   );
@@ -189,7 +192,7 @@ function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
             label={t`Start from`}
             data={TEMPLATES.map(({ name }) => ({ value: name, label: templateLabel(name) }))}
             value={template}
-            {...(again === undefined ? {} : { placeholder: again.label })}
+            placeholder={origin}
             allowDeselect={false}
             onChange={(name) => {
               if (name === null) return;
@@ -213,7 +216,17 @@ function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
             }}
           />
         </Group>
-        {queues[place] !== undefined && <QueueHeadroom queue={queues[place]} />}
+        <Group justify="space-between" align="flex-start">
+          <Box flex={1}>{queues[place] !== undefined && <QueueHeadroom queue={queues[place]} />}</Box>
+          <OwnTemplates
+            manifest={manifest}
+            onOpen={(name, text) => {
+              setTemplate(null);
+              setOrigin(name);
+              edit(queues[place] === undefined ? text : writeQueue(text, queues[place]));
+            }}
+          />
+        </Group>
         <Grid gap="md">
           <Grid.Col span={{ base: 12, md: 5 }}>
             <JobForm text={manifest} priorityClasses={priorityClasses.data ?? []} onText={edit} />

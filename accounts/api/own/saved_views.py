@@ -1,32 +1,24 @@
 """`saved-views/`: the user's own saved views of lists."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
-from django.contrib.auth.models import User
-from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers, status
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.generics import GenericAPIView
-from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.fields import Text
-from accounts.api.if_match import if_match
-from accounts.api.scope import json_object
-from accounts.api.tokens import require_whole
+from accounts.api.own.own_object_views import OwnObjectListView, OwnObjectView
 from accounts.models import SavedView
-from accounts.services.precondition import etag
-from accounts.services.saved_views import change_view, delete_view, save_view, view_of, views_of
-from foundation.exceptions import InvalidRequest, PreconditionFailed
+from accounts.services.own_objects import SAVED_VIEWS
+from foundation.exceptions import InvalidRequest
 
 PAGES: Final = ("workloads",)
 """The lists whose views can be saved."""
 MAX_PARAMETERS: Final = 40
 MAX_VALUE: Final = 2048
-_Answer = TypeVar("_Answer")
 
 
 class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
@@ -56,38 +48,13 @@ class SavedViewSerializer(serializers.ModelSerializer[SavedView]):
         return value
 
 
-class _OwnViews(GenericAPIView[SavedView]):
-    """Base for views of the user's own saved views. No role in any cluster is needed."""
-
-    permission_classes = [IsAuthenticated]
-    serializer_class = SavedViewSerializer
-    queryset = SavedView.objects.none()
-    filter_backends = []
-    keyset = ("page", "name", "id")
-
-    def user(self) -> User:
-        user = self.request.user
-        assert isinstance(user, User)  # IsAuthenticated has refused anonymous users
-        return user
-
-    def checked(self, row: SavedView | None = None) -> Mapping[str, Any]:
-        """Return the validated body. Raises ValidationError, and NotPermitted for a limited token."""
-        require_whole(self.request)
-        serializer = SavedViewSerializer(row, data=json_object(self.request.data), partial=row is not None)
-        serializer.is_valid(raise_exception=True)
-        values: Mapping[str, Any] = serializer.validated_data
-        return values
-
-    def answer(self, row: SavedView, code: int = status.HTTP_200_OK, **headers: str) -> Response:
-        return Response(SavedViewSerializer(row).data, code, headers={"ETag": etag(row.generation), **headers})
-
-
-class SavedViewListView(_OwnViews):
+class SavedViewListView(OwnObjectListView):
     """`saved-views/`."""
 
-    def get_queryset(self) -> QuerySet[SavedView]:
-        """Return the user's own saved views."""
-        return views_of(self.user())
+    objects: ClassVar = SAVED_VIEWS
+    serializer_class = SavedViewSerializer
+    queryset = SavedView.objects.none()
+    keyset = ("page", "name", "id")
 
     @extend_schema(
         parameters=[OpenApiParameter("page", str, enum=PAGES, description="Only views of this list.")],
@@ -101,46 +68,32 @@ class SavedViewListView(_OwnViews):
             if page not in PAGES:
                 raise InvalidRequest(f"page: Unsupported value: {page!r}: use one of {', '.join(PAGES)}.")
             found = found.filter(page=page)
-        return self.get_paginated_response(SavedViewSerializer(self.paginate_queryset(found), many=True).data)
+        return self.page(found)
 
     @extend_schema(responses={201: SavedViewSerializer}, operation_id="saved_views_create")
     def post(self, request: Request) -> Response:
         """Save a view under a new name."""
-        values = self.checked()
-        row = save_view(self.user(), values["page"], values["name"], values["search"])
-        return self.answer(row, status.HTTP_201_CREATED, Location=f"{request.path}{row.pk}/")
+        return self.save()
 
 
-class SavedViewView(_OwnViews):
+class SavedViewView(OwnObjectView):
     """`saved-views/{view_id}/`."""
 
-    has_etag: ClassVar = True
+    objects: ClassVar = SAVED_VIEWS
+    serializer_class = SavedViewSerializer
+    queryset = SavedView.objects.none()
 
     @extend_schema(responses=SavedViewSerializer, operation_id="saved_views_retrieve")
     def get(self, request: Request, view_id: int) -> Response:
         """Get one of your saved views."""
-        return self.answer(view_of(self.user(), view_id))
+        return self.read(view_id)
 
     @extend_schema(responses=SavedViewSerializer, operation_id="saved_views_update")
     def patch(self, request: Request, view_id: int) -> Response:
         """Rename one of your saved views, or change its query."""
-        changes = self.checked(view_of(self.user(), view_id))
-        return self.answer(
-            self._with_present_state(view_id, lambda: change_view(self.user(), view_id, changes, if_match(request)))
-        )
+        return self.change(request, view_id)
 
     @extend_schema(responses={204: None}, operation_id="saved_views_delete")
     def delete(self, request: Request, view_id: int) -> Response:
         """Delete one of your saved views."""
-        require_whole(request)
-        self._with_present_state(view_id, lambda: delete_view(self.user(), view_id, if_match(request)))
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-    def _with_present_state(self, view_id: int, write: Callable[[], _Answer]) -> _Answer:
-        """Return the answer of a write. If its precondition fails, the error shows the current view."""
-        try:
-            return write()
-        except PreconditionFailed as error:
-            row = views_of(self.user()).filter(pk=view_id).first()
-            error.current = None if row is None else SavedViewSerializer(row).data
-            raise
+        return self.remove(request, view_id)

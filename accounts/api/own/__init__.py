@@ -1,0 +1,1 @@
+"""Named objects that belong to one user."""
