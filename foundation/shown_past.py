@@ -19,7 +19,7 @@ from django.utils import timezone
 @dataclass(frozen=True, slots=True)
 class Past:
     """A moment as it is known: `taken_at` is the checkpoint at or before `at`; `exact` says whether the rows are those
-    of `at`. `figures` are the figures of the queues: {source, time, cluster_queues, cohorts}."""
+    of `at`. `figures` are the figures of the queues: {source, time, totals, cluster_queues, cohorts}."""
 
     cluster_id: int
     at: datetime

@@ -21,7 +21,12 @@ class Checkpoint(models.Model):
     decision = models.BigIntegerField(help_text="The number of the newest decision that the rows include; 0: none.")
     format = models.PositiveSmallIntegerField(help_text="The version of the layout of `content`.")
     settings = models.JSONField(help_text="The cluster's own settings: {configuration, placement ...}")
-    figures = models.JSONField(help_text="{source, time, cluster_queues, cohorts}: quota and usage of the tree.")
+    figures = models.JSONField(help_text="{source, time, totals, cluster_queues, cohorts}: the tree's quota and usage.")
+    devices = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="Each device with its slices by its UUID, as in the live stream.",
+    )
     workloads = models.PositiveIntegerField(help_text="The number of workloads in it.")
     content = models.BinaryField(help_text="The rows of each table, compressed.")
     size_bytes = models.PositiveIntegerField(help_text="The size of `content`.")

@@ -51,6 +51,7 @@ TAGS: Final[Mapping[str, str]] = {
     "admission-checks": "Checks that must be Ready before a workload is admitted (Kueue's AdmissionCheck).",
     "audit": "The audit log: users, actions, times and addresses. It cannot be edited.",
     "auth": "Tokens: by password, or by a device code that a person confirms in the browser.",
+    "checkpoints": "The moments of the past that can be shown, and their figures.",
     "cluster-overviews": "Every cluster at a glance.",
     "cluster-queues": "Quotas by flavor and resource, and how they are used (Kueue's ClusterQueue).",
     "clusters": "The Kubernetes clusters: their modes, settings and addresses.",

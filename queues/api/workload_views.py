@@ -24,6 +24,7 @@ from accounts.models import Cluster
 from accounts.services.access import Access
 from accounts.services.apply_result import Submitted
 from foundation.exceptions import ManifestErrors, NotPermitted
+from foundation.shown_past import current_past
 from queues.api.documents import JSON_AND_YAML
 from queues.api.filters import WorkloadFilter, query_text
 from queues.api.serializers import (
@@ -244,6 +245,8 @@ class WorkloadView(ClusterView):
         self.require("view", "Workload", namespace, name)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         if asks_to_wait(request):
+            if current_past() is not None:
+                raise ValidationError({"at": "Forbidden with a wait for changes: the past does not change."})
             key = found.values_list("pk", flat=True).first()
             if key is None:
                 raise self.missing("Workload", namespace, name)

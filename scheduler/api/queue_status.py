@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Cluster
-from foundation.shown_past import current_past
+from foundation.shown_past import Past, current_past
 from queues.models import LocalQueue
 from queues.services.admission_rows import CHARGED_USAGE
 from scheduler.live.published import published_of
@@ -62,12 +62,16 @@ def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
     are those of that checkpoint."""
     past = current_past()
     if past is not None:
-        return {cluster.pk: Numbers(**past.figures) for cluster in clusters if cluster.pk == past.cluster_id}
+        return {past.cluster_id: _numbers_then(past)}
     found = {
         pk: Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
         for pk, published in published_of(clusters).items()
     }
     return found | numbers_of_rows([cluster for cluster in clusters if cluster.pk not in found])
+
+
+def _numbers_then(past: Past) -> Numbers:
+    return Numbers(**{name: past.figures[name] for name in ("source", "time", "cluster_queues", "cohorts")})
 
 
 _SET_BY: Final[Mapping[str, Callable[[World, Any], object]]] = {

@@ -170,6 +170,8 @@ RIGHTS: Final[dict[str, Entry]] = {
     "DELETE notification-rules/{rule_id}/": ("", None),
     "POST notification-rules/{rule_id}/test/": ("", None),
     "GET overview/": (EVERYBODY, None),
+    "GET checkpoints/": (EVERYBODY, None),
+    "GET checkpoints/figures/": (EVERYBODY, None),
     "GET prices/": (EVERYBODY, None),
     "PUT prices/": (ADMIN, {"currency": "EUR", "prices": [{"resource": "cpu", "per_hour": "1"}]}),
     "GET reports/{kind}/": (EVERYBODY, None),

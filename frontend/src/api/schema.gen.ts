@@ -273,6 +273,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/checkpoints/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it names
+         * @description List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it
+         *     names.
+         */
+        get: operations["checkpoints_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/checkpoints/figures/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return the figures that the live stream showed at a moment: queues, cohorts and devices with their slices
+         * @description Return the figures that the live stream showed at a moment: queues, cohorts and devices with their slices.
+         *
+         *     Requires `at`.
+         */
+        get: operations["checkpoints_figures_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/cluster-overviews/": {
         parameters: {
             query?: never;
@@ -3094,6 +3137,11 @@ export interface components {
          * @enum {string}
          */
         CheckAnswerStateEnum: "Pending" | "Ready" | "Retry" | "Rejected";
+        /** @description The checkpoints of a cluster. */
+        Checkpoints: {
+            /** @description The moments of the kept checkpoints, the earliest first. */
+            taken_at: string[];
+        };
         /** @description The decision of a scheduler about a workload, with its reason. */
         Choice: {
             act: components["schemas"]["ActEnum"];
@@ -9799,6 +9847,167 @@ export interface operations {
             413: components["responses"]["Error413"];
             415: components["responses"]["Error415"];
             429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    checkpoints_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "taken_at": [
+                     *         "2026-11-29T09:00:03.120448Z",
+                     *         "2026-11-29T09:15:04.902117Z"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Checkpoints"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    checkpoints_figures_retrieve: {
+        parameters: {
+            query?: {
+                /** @description Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept. */
+                at?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "totals": {
+                     *         "pending": 1,
+                     *         "inadmissible": 0,
+                     *         "reserving": 1,
+                     *         "admitted": 1,
+                     *         "nodes": 1,
+                     *         "devices": 1,
+                     *         "devices_in_use": 1,
+                     *         "slots": 10,
+                     *         "used_slots": 1,
+                     *         "memory_mib": 81920,
+                     *         "used_memory_mib": 40960,
+                     *         "cores_percent": 100,
+                     *         "used_cores_percent": 50
+                     *       },
+                     *       "cluster_queues": {
+                     *         "research": {
+                     *           "cohort": "ai",
+                     *           "active": true,
+                     *           "reason": "Ready",
+                     *           "message": "Can admit new workloads",
+                     *           "pending": 1,
+                     *           "inadmissible": 0,
+                     *           "reserving": 1,
+                     *           "admitted": 1,
+                     *           "weighted_share": 0,
+                     *           "usage": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpu",
+                     *               "nominal": 8,
+                     *               "deserved": null,
+                     *               "borrowing_limit": null,
+                     *               "lending_limit": null,
+                     *               "used": 1,
+                     *               "borrowed": 0
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "cohorts": {
+                     *         "ai": {
+                     *           "parent": "",
+                     *           "weighted_share": 0,
+                     *           "usage": [
+                     *             {
+                     *               "flavor": "a100",
+                     *               "resource": "nvidia.com/gpu",
+                     *               "deserved": null,
+                     *               "subtree_quota": 8,
+                     *               "used": 1
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "devices": {
+                     *         "GPU-0": {
+                     *           "node": "gpu-1",
+                     *           "index": 0,
+                     *           "type": "NVIDIA-NVIDIA A100-SXM4-80GB",
+                     *           "vendor": "NVIDIA",
+                     *           "health": true,
+                     *           "cordoned": false,
+                     *           "node_unschedulable": false,
+                     *           "draining": false,
+                     *           "slots": 10,
+                     *           "used_slots": 1,
+                     *           "memory_mib": 81920,
+                     *           "used_memory_mib": 40960,
+                     *           "cores_percent": 100,
+                     *           "used_cores_percent": 50,
+                     *           "units": {
+                     *             "device": "device",
+                     *             "parts": "slots",
+                     *             "cores_unit": "%",
+                     *             "cores": 100,
+                     *             "used_cores": 50
+                     *           },
+                     *           "slices": [
+                     *             {
+                     *               "workload": "ai-research/train",
+                     *               "namespace": "ai-research",
+                     *               "pod_set": "main",
+                     *               "replica": 0,
+                     *               "container": "main",
+                     *               "memory_mib": 40960,
+                     *               "cores_percent": 50
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LiveData"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
             503: components["responses"]["Error503"];
         };
     };

@@ -9,17 +9,22 @@ import logging
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.db import connection, transaction
 
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
+from gpus.models import Device
 from history.models import Checkpoint
 from history.services.checkpoints.checkpoint_tables import FORMAT, read_tables
 from queues.models import Workload
-from scheduler.api.queue_status import Numbers, numbers_of, numbers_of_rows
+from scheduler.api.queue_status import numbers_of_rows
+from scheduler.live.published import read_published
+from scheduler.live.publisher import numbers
+from scheduler.live.shapes import LiveData
 from scheduler.models import Decision, Lease
+from scheduler.store.world_reading import read_whole_world
 
 DUE: Final = """
 SELECT cluster.id FROM accounts_cluster AS cluster
@@ -69,7 +74,9 @@ def take_checkpoint(cluster: Cluster) -> Checkpoint:
             if alone:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute("SELECT clock_timestamp()")
-            now: datetime = cursor.fetchone()[0]
+            found_at: datetime = cursor.fetchone()[0]
+        # Browsers and many clients have no microseconds: a moment that they name must not be before its checkpoint.
+        now = found_at.replace(microsecond=found_at.microsecond // 1000 * 1000)
         cluster.refresh_from_db()
         found = _snapshot(cluster, now)
     found.save()
@@ -84,6 +91,7 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
     lease = Lease.objects.filter(cluster=cluster).first()
     decisions = Decision.objects.filter(cluster_name=cluster.name).order_by("-decided_at", "-id")
     content = read_tables(cluster.pk, now)
+    source, data = _figures(cluster, now)
     return Checkpoint(
         cluster=cluster,
         taken_at=now,
@@ -91,34 +99,47 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
         decision=decisions.values_list("id", flat=True).first() or 0,
         format=FORMAT,
         settings={name: getattr(cluster, name) for name in _SETTINGS},
-        figures=_figures(cluster, now),
+        figures={
+            "source": source,
+            "time": now.isoformat(),
+            "totals": data["totals"],
+            "cluster_queues": data["cluster_queues"],
+            "cohorts": data["cohorts"],
+        },
+        devices=data["devices"],
         workloads=Workload.objects.filter(cluster=cluster).exclude(status="Finished").count(),
         content=content,
         size_bytes=len(content),
     )
 
 
-def _figures(cluster: Cluster, now: datetime) -> dict[str, Any]:
-    """The leader's own figures if they agree with the rows of this snapshot, else those of the rows.
+def _figures(cluster: Cluster, now: datetime) -> tuple[str, LiveData]:
+    """The leader's own figures if they agree with the rows of this snapshot, else those of a World of the rows.
 
-    Only the leader knows which workloads are inadmissible and the deserved quotas, but its figures are of another
-    moment: a batch may lie between.
+    Only the leader knows which workloads are inadmissible, but its figures are of another moment: a batch may lie
+    between.
     """
-    rows = numbers_of_rows([cluster])[cluster.pk]
-    live = numbers_of([cluster])[cluster.pk]
-    chosen = live if live.source == "live" and agree(live, rows) else rows
-    return {
-        "source": chosen.source,
-        "time": now.isoformat(),
-        "cluster_queues": dict(chosen.cluster_queues),
-        "cohorts": dict(chosen.cohorts),
-    }
+    published = read_published(cluster)
+    if published is not None and _is_of_these_rows(published.data, cluster):
+        return "live", cast("LiveData", published.data)
+    return "rows", numbers(*read_whole_world(cluster, now.timestamp()))
 
 
-def agree(live: Numbers, rows: Numbers) -> bool:
-    """Whether both count the same workloads and charge the same quota in each ClusterQueue."""
-    return {name: _counts(entry) for name, entry in live.cluster_queues.items()} == {
-        name: _counts(entry) for name, entry in rows.cluster_queues.items()
+def _is_of_these_rows(live: Mapping[str, Any], cluster: Cluster) -> bool:
+    if not agree(live, numbers_of_rows([cluster])[cluster.pk].cluster_queues):
+        return False
+    return _used_slots(cluster) == {uuid: device["used_slots"] for uuid, device in live["devices"].items()}
+
+
+def _used_slots(cluster: Cluster) -> dict[str, int]:
+    rows = Device.objects.filter(node__cluster=cluster).values_list("uuid", "used_slots", "external_slots")
+    return {uuid: used + external for uuid, used, external in rows}
+
+
+def agree(live: Mapping[str, Any], queues: Mapping[str, Any]) -> bool:
+    """Whether live figures count the same workloads and charge the same quota in each of these ClusterQueues."""
+    return {name: _counts(entry) for name, entry in live["cluster_queues"].items()} == {
+        name: _counts(entry) for name, entry in queues.items()
     }
 
 

@@ -50,7 +50,7 @@ def find_checkpoint(cluster: Cluster, at: datetime) -> Checkpoint:
     """The last checkpoint at or before that moment. Raises NoCheckpoint, and InvalidRequest for a future moment."""
     if at > timezone.now() + timedelta(seconds=_CLOCK_SECONDS):
         raise InvalidRequest(f"at: Invalid value: {rfc3339(at)}: must not be in the future.")
-    kept = Checkpoint.objects.filter(cluster=cluster).defer("content")
+    kept = Checkpoint.objects.filter(cluster=cluster).defer("content", "devices")
     found = kept.filter(taken_at__lte=at).order_by("-taken_at").first()
     if found is None:
         earliest = kept.order_by("taken_at").values_list("taken_at", flat=True).first()

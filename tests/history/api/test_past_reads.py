@@ -166,10 +166,16 @@ class TestRefusals:
 
     def test_addresses_that_show_the_present_only(self, then: Cluster, alice: SchemaClient) -> None:
         at = take_checkpoint(then).taken_at
-        for path in ("overview/", "decisions/", "prices/"):
+        for path in ("overview/", "decisions/", "prices/", "checkpoints/"):
             assert self.refused(alice, address(path, at))[0] == 400
         assert alice.post(address("workloads/", at), []).status_code == 400
         assert alice.put(address("cluster-queues/research/", at), {}).status_code == 400
+
+    @pytest.mark.parametrize("wait", ["watch=true", "resource_version=1"])
+    def test_a_wait_for_changes(self, wait: str, then: Cluster, alice: SchemaClient) -> None:
+        at = take_checkpoint(then).taken_at
+        code, _, message = self.refused(alice, address(f"workloads/team-a/one/?{wait}", at))
+        assert (code, "the past does not change" in message) == (400, True)
 
     def test_a_user_without_a_role(self, then: Cluster, nobody: SchemaClient) -> None:
         at = take_checkpoint(then).taken_at
@@ -286,3 +292,40 @@ def test_cohorts_are_those_of_then(then: Cluster, alice: SchemaClient) -> None:
     at = take_checkpoint(then).taken_at
     Cohort.objects.all().delete()
     assert [row["name"] for row in body(alice, address("cohorts/", at))["results"]] == ["company", "science"]
+
+
+class TestCheckpoints:
+    def test_their_moments_are_listed(self, then: Cluster, bob: SchemaClient) -> None:
+        assert body(bob, f"{API}checkpoints/") == {"taken_at": []}
+        taken = [take_checkpoint(then).taken_at for _ in range(2)]
+        take_checkpoint(make_cluster("west"))
+        found = body(bob, f"{API}checkpoints/")["taken_at"]
+        assert [datetime.fromisoformat(at) for at in found] == taken
+
+    def figures(self, client: SchemaClient, at: datetime) -> Any:
+        return body(client, address("checkpoints/figures/", at))
+
+    def test_figures_are_those_that_the_stream_had(self, then: Cluster, alice: SchemaClient) -> None:
+        found = take_checkpoint(then)
+        later(then)
+        figures = self.figures(alice, found.taken_at)
+        assert figures["cluster_queues"] == found.figures["cluster_queues"]
+        assert figures["totals"]["nodes"] == 1
+        holders = {held["workload"] for device in figures["devices"].values() for held in device["slices"]}
+        assert holders == {"team-a/one", "team-b/one"}
+
+    def test_figures_need_a_moment(self, then: Cluster, alice: SchemaClient) -> None:
+        answer = alice.get(f"{API}checkpoints/figures/")
+        assert (answer.status_code, "at: Required value" in answer.json()["message"]) == (400, True)
+
+    def test_figures_have_no_names_of_others(self, then: Cluster, bob: SchemaClient) -> None:
+        at = take_checkpoint(then).taken_at
+        found = self.figures(bob, at)
+        assert "team-b" not in json.dumps(found)
+        assert set(found["cluster_queues"]) == {"research"}
+        ClusterQueue.objects.filter(name="research").update(cohort_name="company")
+        found = self.figures(bob, at)
+        assert "science" not in json.dumps(found)
+        assert (set(found["cohorts"]), found["cluster_queues"]["research"]["cohort"]) == ({"company"}, "")
+        LocalQueue.objects.filter(namespace="team-a").delete()
+        assert self.figures(bob, at)["cluster_queues"] == {}

@@ -19,7 +19,7 @@ from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
 from history.services.checkpoints.past_rows import NoCheckpoint, cluster_then, find_checkpoint, showing_rows
 from queues.models import ClusterQueue, PodSet, Workload
 from queues.services.workloads import record_finished
-from scheduler.api.queue_status import Numbers, numbers_of_rows
+from scheduler.api.queue_status import numbers_of_rows
 from scheduler.leader.engine import Engine
 from scheduler.models import Decision, Lease
 from tests.engines import NOW, in_another_session
@@ -58,6 +58,9 @@ class TestTaking:
         assert (found.decision, found.epoch, found.workloads) == (newest, Lease.objects.get().epoch, 2)
         assert found.size_bytes == len(bytes(found.content))
 
+    def test_its_moment_has_whole_milliseconds(self, cluster: Cluster) -> None:
+        assert take_checkpoint(cluster).taken_at.microsecond % 1000 == 0
+
     def test_the_leaders_figures_are_kept_if_they_agree_with_the_rows(self, cluster: Cluster) -> None:
         figures = take_checkpoint(cluster).figures
         assert figures["source"] == "live"
@@ -71,16 +74,21 @@ class TestTaking:
 
     @pytest.mark.parametrize("part", ["reserving", "admitted", "pending", "cohort"])
     def test_each_count_is_compared(self, cluster: Cluster, part: str) -> None:
-        rows = numbers_of_rows([cluster])[cluster.pk]
-        other = {**rows.cluster_queues["main"], part: "other" if part == "cohort" else 7}
-        assert agree(rows, rows)
-        assert not agree(rows, Numbers("live", rows.time, {"main": other}, rows.cohorts))
+        queues = numbers_of_rows([cluster])[cluster.pk].cluster_queues
+        other = {**queues["main"], part: "other" if part == "cohort" else 7}
+        assert agree({"cluster_queues": queues}, queues)
+        assert not agree({"cluster_queues": {"main": other}}, queues)
 
     def test_the_usage_of_quota_is_compared(self, cluster: Cluster) -> None:
-        rows = numbers_of_rows([cluster])[cluster.pk]
-        [cell] = rows.cluster_queues["main"]["usage"]
-        other = {**rows.cluster_queues["main"], "usage": [{**cell, "used": 7}]}
-        assert not agree(rows, Numbers("live", rows.time, {"main": other}, rows.cohorts))
+        queues = numbers_of_rows([cluster])[cluster.pk].cluster_queues
+        [cell] = queues["main"]["usage"]
+        other = {**queues["main"], "usage": [{**cell, "used": 7}]}
+        assert not agree({"cluster_queues": {"main": other}}, queues)
+
+    def test_the_use_of_devices_is_compared(self, cluster: Cluster) -> None:
+        assert take_checkpoint(cluster).devices["n1-0"]["used_slots"] == 0
+        Device.objects.update(external_slots=1)
+        assert take_checkpoint(cluster).figures["source"] == "rows"
 
     def test_the_leader_is_not_held_up(self, cluster: Cluster) -> None:
         """No lock of a row: a batch commits while a checkpoint is read."""

@@ -18,6 +18,7 @@ from django.contrib.auth.models import User
 
 from accounts.models import Cluster, Role, RoleBinding
 from accounts.services.tokens import create_token
+from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from kueueweb.api import examples
 from scheduler.leader.engine import Engine
 from tests.api_client import SchemaClient, schema
@@ -408,6 +409,9 @@ def looking(day: Day) -> None:
         day.call("get", f"{noun}/")
     day.call("get", "history/", query={"metric": "pending", "scope": "cluster"})
     day.call("get", "reports/{kind}/", kind="waits")
+    taken = take_checkpoint(Cluster.objects.get()).taken_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    day.call("get", "checkpoints/")
+    day.call("get", "checkpoints/figures/", query={"at": taken})
     day.call("get", "devices/{uuid}/", uuid="GPU-0")
     day.call("get", "devices/{uuid}/samples/", uuid="GPU-0")
     day.call("get", "nodes/{name}/", name="gpu-1")

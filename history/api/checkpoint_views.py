@@ -1,0 +1,77 @@
+"""The moments of the past that can be shown, and the live figures of such a moment, over REST."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import AT, ClusterView, moment_in, past_headers
+from foundation.exceptions import InvalidRequest
+from foundation.shown_past import showing
+from history.models import Checkpoint
+from history.services.checkpoints.past_rows import find_checkpoint, past_of
+from queues.services.visibility import visibility_of
+from scheduler.live.frames import Audience, redact
+
+
+class CheckpointsSerializer(serializers.Serializer[Any]):
+    """The checkpoints of a cluster."""
+
+    taken_at = serializers.ListField(
+        child=serializers.DateTimeField(), help_text="The moments of the kept checkpoints, the earliest first."
+    )
+
+
+class CheckpointsView(ClusterView):
+    """`checkpoints/`."""
+
+    serializer_class = CheckpointsSerializer
+    queryset = Checkpoint.objects.none()
+
+    @extend_schema(responses=CheckpointsSerializer)
+    def get(self, request: Request) -> Response:
+        """List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it
+        names.
+        """
+        found = Checkpoint.objects.filter(cluster=self.cluster).order_by("taken_at")
+        return Response({"taken_at": list(found.values_list("taken_at", flat=True))})
+
+
+class FiguresView(ClusterView):
+    """`checkpoints/figures/`."""
+
+    queryset = Checkpoint.objects.none()
+    looks_back = True
+    reads_past_rows = False
+
+    @extend_schema(responses={200: {"$ref": "#/components/schemas/LiveData"}})
+    def get(self, request: Request) -> Response:
+        """Return the figures that the live stream showed at a moment: queues, cohorts and devices with their slices.
+
+        Requires `at`.
+        """
+        if AT not in request.query_params:
+            raise InvalidRequest(f"{AT}: Required value: the present figures are in the live stream.")
+        past = past_of(found := find_checkpoint(self.cluster, at := moment_in(request)), at)
+        whole = {**{name: past.figures[name] for name in ("totals", "cluster_queues", "cohorts")}}
+        whole["devices"] = found.devices
+        namespaces = self.access.visible_namespaces()
+        with showing(past):  # so that the cohorts are those that the reader may see now
+            visibility = visibility_of(self.access, self.cluster)
+        audience = Audience(None if namespaces is None else frozenset(namespaces), visibility)
+        return Response(_with_known_cohorts(redact(whole, whole, audience), audience), headers=past_headers(past))
+
+
+def _with_known_cohorts(shown: dict[str, Any], audience: Audience) -> dict[str, Any]:
+    """Names of cohorts that are not shown are taken from the queues and cohorts in them."""
+    sees = audience.visibility.sees_cohort
+    queues = {
+        name: entry if sees(entry["cohort"]) else {**entry, "cohort": ""}
+        for name, entry in shown["cluster_queues"].items()
+    }
+    cohorts = {
+        name: entry if sees(entry["parent"]) else {**entry, "parent": ""} for name, entry in shown["cohorts"].items()
+    }
+    return {**shown, "cluster_queues": queues, "cohorts": cohorts}
