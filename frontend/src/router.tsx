@@ -9,6 +9,7 @@ import {
   retainSearchParams,
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
+import { parseMoment } from "@/lib/moment";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
 import { parseChartRange } from "@/lib/url/chart-range";
@@ -24,12 +25,16 @@ import { RouteNotFound } from "@/routes/route-not-found";
 
 interface RootSearch {
   cluster?: string;
+  /** The moment of the past that is shown. */
+  at?: string;
 }
 
 const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()({
-  validateSearch: (search: Record<string, unknown>): RootSearch =>
-    typeof search.cluster === "string" && search.cluster !== "" ? { cluster: search.cluster } : {},
-  search: { middlewares: [retainSearchParams(["cluster"])] },
+  validateSearch: (search: Record<string, unknown>): RootSearch => ({
+    ...(typeof search.cluster === "string" && search.cluster !== "" ? { cluster: search.cluster } : {}),
+    ...parseMoment(search),
+  }),
+  search: { middlewares: [retainSearchParams(["cluster", "at"])] },
   component: RootRoute,
   notFoundComponent: RouteNotFound,
 });
@@ -59,7 +64,7 @@ const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
   validateSearch: parseChartRange,
-  staticData: { spansClusters: true, takesWidth: true },
+  staticData: { looksBack: true, spansClusters: true, takesWidth: true },
   // Whoever has several clusters and names none begins with all of them.
   beforeLoad: async ({ context, search }) => {
     const { clusters } = await context.queries.ensureQueryData(sessionQuery());
@@ -73,7 +78,7 @@ const overviewRoute = createRoute({
 const workloadsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/workloads",
-  staticData: { spansClusters: true, takesWidth: true },
+  staticData: { looksBack: true, spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseWorkloadFilters(search),
     ...parseWorkloadView(search),
@@ -85,13 +90,14 @@ const workloadsRoute = createRoute({
 const workloadRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/workloads/$namespace/$name",
+  staticData: { looksBack: true },
   component: lazyRouteComponent(() => import("@/routes/workload"), "WorkloadRoute"),
 });
 
 const queuesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues",
-  staticData: { spansClusters: true, takesWidth: true },
+  staticData: { looksBack: true, spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>): { search?: string } =>
     typeof search.search === "string" && search.search !== "" ? { search: search.search } : {},
   component: lazyRouteComponent(() => import("@/routes/queues/queues"), "QueuesRoute"),
@@ -100,7 +106,7 @@ const queuesRoute = createRoute({
 const clusterQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues/$name",
-  staticData: { takesWidth: true },
+  staticData: { looksBack: true, takesWidth: true },
   validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/cluster-queue"), "ClusterQueueRoute"),
 });
@@ -108,7 +114,7 @@ const clusterQueueRoute = createRoute({
 const gpusRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/gpus",
-  staticData: { spansClusters: true, takesWidth: true },
+  staticData: { looksBack: true, spansClusters: true, takesWidth: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseGpuFilters(search),
     ...parseChartRange(search),
@@ -119,7 +125,7 @@ const gpusRoute = createRoute({
 const nodesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes",
-  staticData: { spansClusters: true },
+  staticData: { looksBack: true, spansClusters: true },
   validateSearch: (search: Record<string, unknown>) => ({
     ...parseNodeFilters(search),
     ...parseChartRange(search),
@@ -130,6 +136,7 @@ const nodesRoute = createRoute({
 const nodeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/nodes/$name",
+  staticData: { looksBack: true },
   component: lazyRouteComponent(() => import("@/routes/hardware/node"), "NodeRoute"),
 });
 
@@ -156,6 +163,7 @@ const topologyRoute = createRoute({
 const cohortRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/cohorts/$name",
+  staticData: { looksBack: true },
   validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/cohort"), "CohortRoute"),
 });
@@ -163,6 +171,7 @@ const cohortRoute = createRoute({
 const localQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/local-queues/$namespace/$name",
+  staticData: { looksBack: true },
   validateSearch: parseChartRange,
   component: lazyRouteComponent(() => import("@/routes/queues/local-queue"), "LocalQueueRoute"),
 });
@@ -309,5 +318,7 @@ declare module "@tanstack/react-router" {
     spansClusters?: boolean;
     /** Whether the page has so much beside each other that it takes all of the widest screens. */
     takesWidth?: boolean;
+    /** Whether the page can show a moment of the past; the others show the present. */
+    looksBack?: boolean;
   }
 }

@@ -2,6 +2,7 @@
 import { t } from "@lingui/core/macro";
 import createClient from "openapi-fetch";
 import { basePath } from "@/lib/url/base-path";
+import { atMoment, presentOnly } from "./past/requests";
 import type { paths } from "./schema.gen";
 import type { ErrorBody, FieldError } from "./types";
 
@@ -43,7 +44,10 @@ async function refusal(response: Response): Promise<ApiError> {
 }
 
 /** Sends a request as the logged-in user; throws ApiError unless it was done. */
-export async function send(request: Request): Promise<Response> {
+export async function send(asked: Request): Promise<Response> {
+  const unknown = presentOnly(asked);
+  if (unknown !== null) throw new ApiError(404, "PresentOnly", unknown);
+  const request = atMoment(asked);
   if (request.method !== "GET") request.headers.set("X-CSRFToken", csrfToken());
   let response: Response;
   try {

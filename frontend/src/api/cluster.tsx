@@ -10,12 +10,16 @@ import {
   useSyncExternalStore,
 } from "react";
 import { useFollowLive } from "@/api/live/follow";
-import { LiveConnection, type LiveState } from "@/api/live/live";
+import { LiveConnection, type LiveState, pastState } from "@/api/live/live";
+import { figuresQuery } from "@/api/past/past";
 import { basePath } from "@/lib/url/base-path";
 import { chosenClusters, isSeveral } from "@/lib/url/clusters";
 import { sessionQuery } from "./session";
 
-const ClusterContext = createContext<{ cluster: string; live: LiveConnection } | null>(null);
+/** What pages read of the live stream, or of a moment of the past. */
+type LiveSource = Pick<LiveConnection, "getState" | "subscribe" | "reconnectNow">;
+
+const ClusterContext = createContext<{ cluster: string; live: LiveSource } | null>(null);
 
 function liveUrl(cluster: string): string {
   const scheme = window.location.protocol === "https:" ? "wss:" : "ws:";
@@ -43,6 +47,24 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
     };
   }, [cluster, live]);
   useFollowLive(cluster, live);
+  return <ClusterContext value={value}>{children}</ClusterContext>;
+}
+
+/** Shows the figures of a moment of the past where the live stream would be: they stay the same. */
+export function PastClusterProvider({
+  cluster,
+  at,
+  children,
+}: {
+  cluster: string;
+  at: string;
+  children: ReactNode;
+}) {
+  const figures = useQuery(figuresQuery(cluster, at)).data;
+  const value = useMemo(() => {
+    const state = pastState(figures?.data ?? null, figures?.takenAt ?? null);
+    return { cluster, live: { getState: () => state, subscribe: () => () => {}, reconnectNow: () => {} } };
+  }, [cluster, figures]);
   return <ClusterContext value={value}>{children}</ClusterContext>;
 }
 

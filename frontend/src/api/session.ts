@@ -1,6 +1,7 @@
 /** Who is at the screen, what they may do, and the command lines that they let in. */
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "./client";
+import { forgetPast, isPast } from "./past/queries";
 import type { Session } from "./types";
 
 export const sessionKey = ["session"] as const;
@@ -8,14 +9,24 @@ export const sessionKey = ["session"] as const;
 export function sessionQuery() {
   return queryOptions({
     queryKey: sessionKey,
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/session/", { signal })),
+    queryFn: async ({ signal, client }) => {
+      const session = await answer(api.GET("/api/v1/session/", { signal }));
+      return isPast(client) ? readingOnly(session) : session;
+    },
     staleTime: 60_000,
   });
+}
+
+/** Nothing of the past can be changed: the session of somebody who may only look, so that no page offers to. */
+function readingOnly(session: Session): Session {
+  const user = session.user && { ...session.user, is_cluster_admin: false };
+  return { ...session, user, roles: session.roles.map((binding) => ({ ...binding, role: "viewer" })) };
 }
 
 /** What one user was allowed to see is not for the next one. */
 function forgetOthers(queries: QueryClient): void {
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
+  forgetPast();
 }
 
 export function useLogin() {

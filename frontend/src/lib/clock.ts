@@ -1,5 +1,6 @@
 /** One ticking clock for everything on screen that says how long ago. */
 import { useSyncExternalStore } from "react";
+import { shownMoment } from "./moment";
 
 const TICK_MS = 1_000;
 let now = Date.now();
@@ -20,7 +21,12 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** Now in ms since the epoch, renewed each second. */
+function shown(): number {
+  const at = shownMoment();
+  return at === null ? now : Date.parse(at);
+}
+
+/** Now in ms since the epoch, renewed each second; of the past, the moment that is shown. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now);
+  return useSyncExternalStore(subscribe, shown);
 }

@@ -81,6 +81,11 @@ function initialState(): LiveState {
   };
 }
 
+/** The state of a page that shows figures of the past. */
+export function pastState(data: LiveData | null, time: string | null): LiveState {
+  return { ...initialState(), data, time, status: data === null ? "connecting" : "live" };
+}
+
 export class LiveConnection {
   private state = initialState();
   private changed: ChangedWorkloads = { names: new Set(), more: false };

@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { type HistorySelection, historyQuery } from "@/api/history";
+import { useIsPast } from "@/api/past/past";
 import type { LiveData } from "@/api/types";
 import { CHART_RANGE } from "@/lib/url/chart-range";
 import { boundedRange, lengthOf, parseTimeRange, type TimeRange } from "@/lib/url/time-range";
@@ -43,7 +44,8 @@ export function useHistory(selection: Omit<HistorySelection, "range">, read: Liv
   const length = lengthOf(range, Date.now());
   const tail = useTail(read, length / POINTS_PER_RANGE);
   const history = query.data;
-  const live = range.until === undefined;
+  const isPast = useIsPast();
+  const live = range.until === undefined && !isPast;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tail grows in place, its version says so
   const series = useMemo(
     () => (history === undefined ? undefined : joinTail(history, live ? tail.points : NO_TAIL)),

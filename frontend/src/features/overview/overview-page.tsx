@@ -8,6 +8,7 @@ import { useCluster, useLive } from "@/api/cluster";
 import { deviceUsageQuery } from "@/api/devices";
 import { waiting } from "@/api/live/live-data";
 import { overviewQuery } from "@/api/overview";
+import { useIsPast } from "@/api/past/past";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { LiveTotals } from "@/api/types";
 import { Stat } from "@/components/figures/stat";
@@ -30,21 +31,26 @@ export function OverviewPage({ history }: { history: ReactNode }) {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const admin = isClusterAdmin(session);
   const username = session.user?.username;
+  const isPast = useIsPast();
   return (
     <>
       <PageHeader title={t`Overview`} />
       {username !== undefined && !admin && <MyJobs username={username} />}
-      <JudgementLine />
+      {!isPast && <JudgementLine />}
       <HeatMap />
       <div className={classes.history}>{history}</div>
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
       <div className={classes.lists}>
         <HottestQueues />
-        <PendingReasons />
+        {!isPast && <PendingReasons />}
         <QuotaUse />
       </div>
-      <RecentDecisions />
-      <ClusterHealth />
+      {!isPast && (
+        <>
+          <RecentDecisions />
+          <ClusterHealth />
+        </>
+      )}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { ActionIcon, AppShell, Burger, Group, ScrollArea, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useMatches, useRouter } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useMemo } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useMemo } from "react";
 import { useClusterNames, useIsSeveral, useLive } from "@/api/cluster";
 import type { Session } from "@/api/types";
 import { Icon } from "@/components/icon";
@@ -24,7 +24,16 @@ const FindDialog = lazy(async () => ({ default: (await import("./find-dialog")).
 const Tour = lazy(async () => ({ default: (await import("./tour/tour")).Tour }));
 const ShortcutsHelp = lazy(async () => ({ default: (await import("./shortcuts-help")).ShortcutsHelp }));
 
-export function Shell({ session }: { session: Session }) {
+export interface ShellProps {
+  session: Session;
+  /** Chooses the moment that is shown. */
+  moment: ReactNode;
+  /** Says that it is one of the past. */
+  momentBanner: ReactNode;
+  isPast: boolean;
+}
+
+export function Shell({ session, moment, momentBanner, isPast }: ShellProps) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
   const [findOpened, find] = useDisclosure(false);
@@ -68,7 +77,8 @@ export function Shell({ session }: { session: Session }) {
             <ModeBadge clusters={session.clusters} />
           </Group>
           <Group gap={4} wrap="nowrap">
-            {!several && <LiveIndicator />}
+            {moment}
+            {!several && !isPast && <LiveIndicator />}
             <ActionIcon
               variant="subtle"
               color="gray"
@@ -125,6 +135,7 @@ export function Shell({ session }: { session: Session }) {
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1} className={classes.main} data-live-stale={stale || undefined}>
         <StaleBanner />
+        {momentBanner}
         {several && spans && <ClusterChips clusters={session.clusters} />}
         <div className={wide ? undefined : classes.readable}>
           {several && !spans ? <OneCluster clusters={session.clusters} /> : <Outlet />}

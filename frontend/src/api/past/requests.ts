@@ -1,0 +1,24 @@
+/** Requests while a moment of the past is shown: they ask for that moment, or are not sent. */
+import { t } from "@lingui/core/macro";
+import { shownMoment } from "@/lib/moment";
+
+const LOOKS_BACK =
+  /\/api\/v1\/(cohorts(\/[^/]+)?|cluster-queues(\/[^/]+)?|local-queues(\/[^/]+\/[^/]+)?|workloads(\/[^/]+(\/[^/]+(\/explanation)?)?)?|nodes(\/[^/]+)?|devices(\/[^/]+)?|device-allocations|checkpoints\/figures)\/$/;
+const PRESENT_ONLY =
+  /\/api\/v1\/(overview|device-usage|drift|fragmentation|published-devices)\/$|\/(headroom|moves|samples|pods)\/$/;
+
+/** The request for the shown moment. */
+export function atMoment(request: Request): Request {
+  const at = shownMoment();
+  if (at === null || request.method !== "GET") return request;
+  const url = new URL(request.url);
+  if (!LOOKS_BACK.test(url.pathname)) return request;
+  url.searchParams.set("at", at);
+  return new Request(url, request);
+}
+
+/** Why a request is not sent while the past is shown; null: it is. Its answer would be of now, beside rows of then. */
+export function presentOnly(request: Request): string | null {
+  if (shownMoment() === null || !PRESENT_ONLY.test(new URL(request.url).pathname)) return null;
+  return t`This is known of the present only.`;
+}
