@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import Syntax, qualified_name
 from scheduling.model.quantity import NANOS
+from scheduling.model.times import parse_rfc3339, rfc3339
 
 if TYPE_CHECKING:
     from kinds.declaration import Reading
@@ -249,6 +251,45 @@ class Structure(FieldType):
 
     def core(self, value: Any) -> Any:
         return None if value is None else self.to_core(value)
+
+
+NO_MOMENT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for a time that is missing or wrong. A row never has it."""
+_LATEST_MOMENT: Final = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Moment(FieldType):
+    """A time, written as RFC 3339 in manifests and in our JSON."""
+
+    @property
+    def default(self) -> datetime:
+        return NO_MOMENT
+
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> datetime:
+        text = holder.text(key, required=required)
+        if not text:
+            return self.default
+        try:
+            found = datetime.fromtimestamp(parse_rfc3339(text), UTC) if "T" in text else None
+        except (ValueError, OverflowError, OSError):
+            found = None
+        if found is None or not NO_MOMENT < found < _LATEST_MOMENT:
+            holder.error(key, "must be a time of RFC 3339, like 2026-01-31T12:00:00Z")
+            return self.default
+        return found
+
+    def schema(self) -> Schema:
+        return {**openapi.text(), "format": "date-time"}
+
+    def write(self, value: datetime) -> str:
+        return rfc3339(value)
+
+    def to_json(self, value: datetime) -> str:
+        return rfc3339(value)
+
+    def core(self, value: datetime) -> float:
+        return value.timestamp()
 
 
 _SMALLEST_NANOS: Final = 1

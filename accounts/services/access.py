@@ -40,6 +40,9 @@ OPEN_KINDS: Final = frozenset(
 )
 """Readable by every user with any role: a job cannot name a flavor or priority class without knowing its name."""
 
+WHOLE_KINDS: Final = frozenset({"Reservation"})
+"""Kinds of the cluster that name namespaces and users: read with a role in all namespaces."""
+
 TREE_KINDS: Final = frozenset({"Cohort", "ClusterQueue", "LocalQueue"})
 """Kinds that a queue admin may change, while the object is and stays below its cohort."""
 

@@ -81,6 +81,8 @@ TAGS: Final[Mapping[str, str]] = {
     "provisioning-request-configs": "How nodes are requested (Kueue's ProvisioningRequestConfig).",
     "published-devices": "Devices that drivers publish for claims (Kubernetes' ResourceSlice).",
     "reports": "Waits, usage, cost, idle devices and preemptions over a period.",
+    "reservation-calendar": "The windows in which nodes are reserved.",
+    "reservations": "Nodes that are kept free in windows of time.",
     "resource-flavors": "Kinds of nodes with a quota of their own (Kueue's ResourceFlavor).",
     "resource-quotas": "Limits of a namespace (Kubernetes' ResourceQuota).",
     "role-bindings": "Roles of users and groups, by cluster, namespace and cohort.",

@@ -219,7 +219,7 @@ RESOURCES: Final[Sequence[Resource]] = (
         narrowed=event_objects.narrowed,
     ),
     *(_jobs(kind) for kind in JOB_KINDS.values() if kind.has_workload and kind.api_version == "batch/v1"),
-    *map(_configuration, _KUEUE),
+    *map(_configuration, (*_KUEUE, "Reservation")),
     Resource(
         kind="Workload",
         plural="workloads",

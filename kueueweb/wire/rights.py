@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.services.access import Access
+from accounts.services.access import WHOLE_KINDS, Access
 from kueueweb.wire.discovery import READS, verbs_of
 from kueueweb.wire.resources import Resource
 
@@ -12,6 +12,8 @@ def reads(access: Access, resource: Resource, namespace: str) -> bool:
 
     A queue admin reads the queues below its cohorts, in whichever namespace they are.
     """
+    if resource.kind in WHOLE_KINDS:
+        return access.sees_everything
     if not namespace or not resource.namespaced:
         return access.has_any_role
     return access.sees(namespace) or access.may_in_tree(resource.kind)

@@ -149,6 +149,13 @@ _COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Admitted Workloads", _ADMITTED_MEANS, _ADMITTED, type="integer"),
     ),
     "MultiKueueCluster": (Column("Connected", "Whether it is connected", _condition("Active")), AGE),
+    "Reservation": (
+        Column("Start", "Start of the first window", value_at("spec.start")),
+        Column("End", "End of the first window", value_at("spec.end")),
+        Column("Recurrence", "How often the window returns", value_at("spec.recurrence")),
+        Column("If Busy", "Fate of other workloads at the start", value_at("spec.ifBusy"), priority=1),
+        AGE,
+    ),
     "Workload": (
         Column("Queue", "LocalQueue that this workload was submitted to", value_at("spec.queueName")),
         Column("Reserved in", "ClusterQueue where it holds quota", value_at("status.admission.clusterQueue")),

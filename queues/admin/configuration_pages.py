@@ -109,6 +109,7 @@ _LISTED: Final[Mapping[str, tuple[str, ...]]] = {
     "Cohort": ("parent_name", "weight"),
     "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "weight"),
     "LocalQueue": ("cluster_queue_name", "stop_policy"),
+    "Reservation": ("starts_at", "ends_at", "recurrence", "if_busy"),
 }
 """The columns of each kind's list, in addition to its name and its cluster."""
 

@@ -16,7 +16,18 @@ from accounts.admin import AnyModelForm
 from accounts.services.precondition import Precondition
 from foundation.exceptions import InvalidRequest, ManifestErrors, MirroredFromCluster, PreconditionFailed
 from kinds.declaration import Field, Kind
-from kinds.field_types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
+from kinds.field_types import (
+    Boolean,
+    Choice,
+    FieldType,
+    Integer,
+    Moment,
+    Quantities,
+    Structure,
+    Text,
+    TextMap,
+    Weight,
+)
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.multifactor import MultifactorWeights
@@ -59,6 +70,11 @@ def _(type_: Choice, **options: Any) -> forms.Field:
 @_form_field.register
 def _(type_: Integer, **options: Any) -> forms.Field:
     return forms.IntegerField(**options)
+
+
+@_form_field.register
+def _(type_: Moment, **options: Any) -> forms.Field:
+    return forms.CharField(**{**options, "help_text": f"{options.get('help_text', '')} Like 2026-01-31T12:00:00Z."})
 
 
 @_form_field.register

@@ -10,7 +10,18 @@ from accounts.api.fields import TrueOrFalse
 from accounts.models import ClusterMode, DeviceBinding
 from accounts.services.cluster_settings import telemetry_url_mistake
 from kinds.declaration import Field, Group, Kind
-from kinds.field_types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
+from kinds.field_types import (
+    Boolean,
+    Choice,
+    FieldType,
+    Integer,
+    Moment,
+    Quantities,
+    Structure,
+    Text,
+    TextMap,
+    Weight,
+)
 from queues.api.serializers import ConditionSerializer
 from queues.kinds import KINDS
 from queues.kinds.admission_checks import AdmissionChecks
@@ -171,6 +182,11 @@ def _(type_: Integer, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
     if type_.minimum >= 0:
         options["min_value"] = type_.minimum
     return serializers.IntegerField(allow_null=type_.initial is None, **options)
+
+
+@_shape.register
+def _(type_: Moment, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.DateTimeField(**options)
 
 
 @_shape.register

@@ -14,6 +14,7 @@ from queues.kinds.limits import LIMIT_RANGE, RESOURCE_QUOTA
 from queues.kinds.multikueue import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from queues.kinds.provisioning import PROVISIONING_REQUEST_CONFIG
 from queues.kinds.queues import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
+from queues.kinds.reservations import RESERVATION
 
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
@@ -33,6 +34,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         COHORT,
         CLUSTER_QUEUE,
         LOCAL_QUEUE,
+        RESERVATION,
         ROLE_BINDING,
     )
 }

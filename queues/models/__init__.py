@@ -9,6 +9,7 @@ from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeCla
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
 from queues.models.provisioning import ProvisioningRequestConfig
 from queues.models.quota import FlavorQuota, ResourceGroup
+from queues.models.reservation import Reservation
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
 from queues.models.served_object import ServedObject
 from queues.models.start_estimate import StartEstimate
@@ -30,6 +31,7 @@ __all__ = [
     "PodSet",
     "PriorityClass",
     "ProvisioningRequestConfig",
+    "Reservation",
     "ResourceFlavor",
     "ResourceGroup",
     "ResourceQuota",

@@ -147,6 +147,14 @@ class PlannedStartSerializer(serializers.Serializer[Any]):
     quota = PlannedAmountSerializer(many=True)
 
 
+class ReservedWindowSerializer(serializers.Serializer[Any]):
+    """A window of a reservation that keeps nodes free for others."""
+
+    reservation = serializers.CharField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+
+
 class ExplanationSerializer(serializers.Serializer[Any]):
     """Why a workload waits, computed from the current state."""
 
@@ -178,6 +186,13 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     )
     would_delay = PlannedStartSerializer(
         allow_null=True, help_text="The planned start that it would delay if it started now: it waits for that reason."
+    )
+    reservations = ReservedWindowSerializer(
+        many=True, help_text="The windows that close nodes to it, the first to end first, if its rule is Reservation."
+    )
+    limit_to_start = serializers.IntegerField(
+        allow_null=True,
+        help_text="The longest time limit, in seconds, with which it would start now beside these reservations.",
     )
 
 
@@ -245,6 +260,10 @@ def shown_explanation(found: Mapping[str, Any], access: Access, cluster: Cluster
         **found,
         "planned_start": planned(found["planned_start"]),
         "would_delay": planned(found["would_delay"]),
+        "reservations": [
+            {**window, **{key: rfc3339(window[key], whole_seconds=True) for key in ("starts_at", "ends_at")}}
+            for window in found["reservations"]
+        ],
         "message": Reader(access, cluster).message(found["message"]),
         "ahead": others(found["ahead"]),
         "contenders": others(found["contenders"]),

@@ -43,6 +43,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "Cohort": "cohorts",
     "ClusterQueue": "clusterQueues",
     "LocalQueue": "localQueues",
+    "Reservation": "reservations",
 }
 _TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "requeueAt", "start", "end"})
 

@@ -168,7 +168,7 @@ class BatchBuilder:
             if workload is None or key not in self._rows.workloads or key in self._rows.aside:
                 return steps
             workload = self._scale_down(workload)
-            context = self._rows.context(workload, self._configuration, wanted=self._is_wanted(key))
+            context = self._rows.context(workload, self._configuration, self._now, wanted=self._is_wanted(key))
             if key in self._accumulated:
                 context = replace(context, accumulated_seconds=self._accumulated[key])
             if key in self._evicted:  # it has stopped, and may have been admitted again since
@@ -268,6 +268,7 @@ class BatchBuilder:
             self._note(self._current(failure.workload), "SecondPassFailed", failure.message, "Warning")
         self.reconcile([preemption.workload for preemption in result.preemptions])
         self.reconcile([eviction.workload for eviction in result.evictions])
+        self.reconcile([replacement.workload for replacement in result.replacements])
         self.reconcile([admission.workload for admission in result.admissions])
         self.reconcile([each.workload for each in result.outcomes if self._rows.family_key(each.workload)])
         if result.heads:

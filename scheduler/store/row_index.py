@@ -28,6 +28,7 @@ from scheduling.model.placement import Placement
 from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
+from scheduling.reservations.reservation import Reservation
 from scheduling.state.second_pass import is_delayed
 from scheduling.world import World
 
@@ -173,6 +174,7 @@ class RowIndex:
             "cohort": (world.set_cohort, world.delete_cohort),
             "clusterqueue": (self._set_cluster_queue, self._delete_cluster_queue),
             "localqueue": (self._set_local_queue, self._delete_local_queue),
+            "reservation": (self._set_reservation, self._delete_reservation),
         }
         return table[kind]
 
@@ -188,6 +190,19 @@ class RowIndex:
         self.local_queue_ids.pop(key, None)
         self._world.delete_local_queue(key)
         self._users_are_due(key)
+
+    def _set_reservation(self, reservation: Reservation) -> None:
+        self._world.set_reservation(reservation)
+        self._holders_are_due()
+
+    def _delete_reservation(self, name: str) -> None:
+        self._world.delete_reservation(name)
+        self._holders_are_due()
+
+    def _holders_are_due(self) -> None:
+        """A reservation or its nodes changed: workloads with quota may be evicted at another time."""
+        holders = self._world.objects.reserving()
+        self.due.update(dict.fromkeys(key for key in holders if key in self.workloads))
 
     def _users_are_due(self, local_queue: str) -> None:
         """Its own workloads only: else each edit of one tenant would cost a step for every workload of the cluster."""
@@ -224,13 +239,18 @@ class RowIndex:
             if id_ not in found_ids:
                 self._forget_node(name)
         had_devices = bool(self.devices)
+        relabelled = False
         for row, node in read:
             self._forget_devices(row.name)
+            before = self.nodes.get(row.name)
+            relabelled = relabelled or before is None or before.labels != node.labels
             self.nodes[row.name] = node
             self._note_draining(row)
             for device in row.devices.all():
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
+        if relabelled and self._world.objects.reservations:
+            self._holders_are_due()
         if self.devices and not had_devices:
             self._everyone_is_due = True  # workloads admitted on quota alone may need devices now
 
@@ -435,7 +455,7 @@ class RowIndex:
         return flavors if sorted(each.variant_flavor for each in variants) != sorted(flavors) else None
 
     def context(
-        self, workload: Workload, configuration: Configuration, *, wanted: bool | None = None
+        self, workload: Workload, configuration: Configuration, now: float, *, wanted: bool | None = None
     ) -> WorkloadContext:
         """The inputs of a workload's next step. A workload without running pods counts as stopped."""
         entry = self.workloads[workload.key]
@@ -458,6 +478,7 @@ class RowIndex:
             inactive_reason=self._queue_problems.get(queue, ""),
             admissibility_error=NAMESPACE_MISMATCH if not selected else self._family_refusal(workload, has_variants),
             claim_refusal=self._world.claim_refusal(workload.key),
+            evicting_window=self._world.evicting_window(workload.key, now),
         )
 
     def _waits_for_parent(self, workload: Workload) -> bool:
@@ -544,6 +565,7 @@ KINDS_IN_ORDER = (
     "clusterqueue",
     "localqueue",
     "node",
+    "reservation",
     DEVICE_OBJECT,
     "workload",
 )

@@ -158,7 +158,7 @@ class Explanation:
     """Its own planned start (backfill), which others must not delay."""
     would_delay: PlannedStart | None = None
     """The planned start that it would delay if it started now."""
-    reserved: tuple[ReservedWindow, ...] = ()
+    reservations: tuple[ReservedWindow, ...] = ()
     """The windows of reservations that close nodes to it, in order of their ends, if its rule is RESERVATION."""
     limit_to_start: int | None = None
     """The longest declared time limit, in seconds, with which it would start now beside these reservations."""
@@ -239,7 +239,7 @@ class _Order:
         remedy: str = "",
         planned_start: PlannedStart | None = None,
         would_delay: PlannedStart | None = None,
-        reserved: tuple[ReservedWindow, ...] = (),
+        reservations: tuple[ReservedWindow, ...] = (),
         limit_to_start: int | None = None,
     ) -> Explanation:
         """The explanation, completed with the order of the queue and of the cohort. `remedy` takes the place of the
@@ -263,7 +263,7 @@ class _Order:
             factors=self._state.multifactor.factors(self._info, self._cq),
             planned_start=planned_start,
             would_delay=would_delay,
-            reserved=reserved,
+            reservations=reservations,
             limit_to_start=limit_to_start,
         )
 
@@ -341,7 +341,7 @@ class _Search:
             remedy=remedy,
             planned_start=planned,
             would_delay=self._would_delay() if rule is Rule.PLANNED_START else None,
-            reserved=reserved,
+            reservations=reserved,
             limit_to_start=limit,
         )
 

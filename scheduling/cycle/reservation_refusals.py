@@ -54,8 +54,8 @@ def describe_windows(windows: Iterable[ReservedWindow]) -> str:
     """Name the reservations that keep nodes free, with their windows."""
     found = list(windows)
     named = [
-        f'"{name}" from {rfc3339(start, whole_seconds=True)} to {rfc3339(end, whole_seconds=True)}'
-        for name, start, end in found[:_MAX_NAMED]
+        f'"{window.reservation}" from {_moment(window.starts_at)} to {_moment(window.ends_at)}'
+        for window in found[:_MAX_NAMED]
     ]
     more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
     noun = "reservation" if len(found) == 1 else "reservations"
@@ -72,3 +72,7 @@ def limit_to_start(state: State, windows: Iterable[ReservedWindow], fits: Callab
         if not fits():
             return None
     return max(0, math.floor(min(window.starts_at for window in ahead) - state.now)) or None
+
+
+def _moment(at: float) -> str:
+    return rfc3339(at, whole_seconds=True)

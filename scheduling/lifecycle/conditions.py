@@ -57,6 +57,7 @@ _REQUEUED_AT_ONCE = frozenset(
         EvictionReason.NODE_FAILURES,
         EvictionReason.DEVICES_NOT_ASSIGNED,
         EvictionReason.DRAINED,
+        EvictionReason.RESERVATION_STARTED,
         EvictionReason.REQUEUE_REQUESTED,
         EvictionReason.VARIANT_EVICTED,
         EvictionReason.CONCURRENT_ADMISSION,

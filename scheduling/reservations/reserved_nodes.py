@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from scheduling.model.node import Node
 from scheduling.model.workload import Workload
@@ -22,7 +22,8 @@ NO_NODES: Final[frozenset[str]] = frozenset()
 _MAX_REMEMBERED: Final = 256
 
 
-class ReservedWindow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReservedWindow:
     """A window of a reservation."""
 
     reservation: str

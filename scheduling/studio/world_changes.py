@@ -22,6 +22,7 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import EvictionReason
 from scheduling.model.workload import Workload
+from scheduling.reservations.reservation import Reservation
 from scheduling.state.workload_info import QueueState
 from scheduling.world import World
 
@@ -47,6 +48,7 @@ Settable = (
     | RuntimeClass
     | LimitRange
     | NamespaceQuota
+    | Reservation
 )
 
 
@@ -75,6 +77,7 @@ class SetObject:
                 RuntimeClass: world.set_runtime_class,
                 LimitRange: world.set_limit_range,
                 NamespaceQuota: world.set_resource_quota,
+                Reservation: world.set_reservation,
             }
             setters[type(value)](value)
 
@@ -101,6 +104,7 @@ class DeleteObject:
             RuntimeClass: world.delete_runtime_class,
             LimitRange: world.delete_limit_range,
             NamespaceQuota: world.delete_resource_quota,
+            Reservation: world.delete_reservation,
         }
         deletions[self.kind](self.key)
 

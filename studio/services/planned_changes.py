@@ -34,6 +34,7 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
+from scheduling.reservations.reservation import Reservation
 from scheduling.studio.world_changes import (
     Change,
     DeleteObject,
@@ -66,6 +67,7 @@ _CLASSES: Final[Mapping[str, type[Settable]]] = {
     "clusterqueue": ClusterQueue,
     "localqueue": LocalQueue,
     "node": Node,
+    "reservation": Reservation,
     "workload": Workload,
 }
 

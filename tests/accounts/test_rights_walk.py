@@ -1,6 +1,7 @@
 """Every role x every operation of the REST document: who is let in, and who is not. A new operation needs an entry."""
 
 import json
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -23,6 +24,7 @@ from queues.models import (
     Pod,
     PriorityClass,
     ProvisioningRequestConfig,
+    Reservation,
     ResourceGroup,
     ResourceQuota,
     RuntimeClass,
@@ -72,6 +74,11 @@ WORKLOAD: Final = {
     "pod_sets": [{"requests": {"cpu": "1"}}],
 }
 QUESTION: Final = {"kind": "remedies", "workload": {"namespace": "team-a", "name": "w"}}
+RESERVATION: Final = {
+    "starts_at": "2027-01-05T08:00:00Z",
+    "ends_at": "2027-01-05T12:00:00Z",
+    "nodes": {"names": ["node"]},
+}
 KEYS: Final = {"workloads": [{"namespace": "team-a", "name": "w"}]}
 MANIFEST: Final = """
 apiVersion: batch/v1
@@ -112,6 +119,10 @@ RIGHTS: Final[dict[str, Entry]] = {
     **reads("multikueue-clusters", "{name}", EVERYBODY),
     **reads("multikueue-configs", "{name}", EVERYBODY),
     **reads("provisioning-request-configs", "{name}", EVERYBODY),
+    "GET reservations/": (ALL_SEEING, None),
+    "GET reservations/{name}/": (ALL_SEEING, None),
+    "GET reservation-calendar/": (EVERYBODY, None),
+    "POST reservation-calendar/preview/": (ADMIN, {**RESERVATION, "name": "new"}),
     **reads("runtime-classes", "{name}", EVERYBODY),
     **reads("topologies", "{name}", EVERYBODY),
     **reads("workload-priority-classes", "{name}", EVERYBODY),
@@ -132,6 +143,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     **edits("priority-classes", "{name}", ADMIN, {"value": 1}),
     **edits("multikueue-clusters", "{name}", ADMIN, {"cluster_profile": "east"}),
     **edits("multikueue-configs", "{name}", ADMIN, {"clusters": ["east"]}),
+    **edits("reservations", "{name}", ADMIN, RESERVATION),
     **edits("provisioning-request-configs", "{name}", ADMIN, {"provisioning_class_name": "check-capacity"}),
     **edits("resource-quotas", "{namespace}/{name}", ADMIN, {"hard": {}}),
     **edits("runtime-classes", "{name}", ADMIN, {"handler": "nvidia"}),
@@ -267,6 +279,7 @@ NAMES: Final = {
     "runtime-classes": "runtime",
     "service-accounts": "machine",
     "topologies": "topology",
+    "reservations": "reserved",
     "users": "machine",
     "workload-priority-classes": "class",
     "workloads": "w",
@@ -333,6 +346,10 @@ def clients(cluster: Cluster) -> dict[str, APIClient]:
     ProvisioningRequestConfig.objects.create(
         cluster=cluster, name="config", provisioning_class_name="check-capacity", created_at=EPOCH
     )
+    Reservation.objects.create(
+        cluster=cluster, name="reserved", node_names=["node"], starts_at=EPOCH, ends_at=EPOCH + timedelta(hours=1),
+        created_at=EPOCH,
+    )  # fmt: skip
     MultiKueueCluster.objects.create(cluster=cluster, name="worker", cluster_profile="east", created_at=EPOCH)
     MultiKueueConfig.objects.create(cluster=cluster, name="config", clusters=["worker"], created_at=EPOCH)
     Workload.objects.update(admission_check_states=[state], quota_reserved_at=EPOCH, status="QuotaReserved")

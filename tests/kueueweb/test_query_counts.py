@@ -5,6 +5,7 @@ UPDATE_QUERY_COUNTS=1 writes the file anew; look at the difference before you co
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import LimitRange, Pod, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
+from queues.models import (
+    LimitRange,
+    Pod,
+    Reservation,
+    ResourceQuota,
+    RuntimeClass,
+    Topology,
+    Workload,
+    WorkloadPriorityClass,
+)
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
 from studio.models import KeptEstimate, Question
@@ -82,6 +92,8 @@ ENDPOINTS = (
     "reports/waits/?cluster=*",
     "studio/accuracy/",
     "studio/questions/",
+    "reservation-calendar/",
+    "reservations/",
     "resource-flavors/",
     "resource-quotas/",
     "role-bindings/",
@@ -167,6 +179,15 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         ResourceQuota.objects.create(name=f"quota-{index}", **in_team)
         LimitRange.objects.create(name=f"limits-{index}", **in_team)
         RuntimeClass.objects.create(cluster=cluster, name=f"runtime-{index}", created_at=EPOCH)
+        now = timezone.now()
+        Reservation.objects.create(
+            cluster=cluster,
+            name=f"reserved-{index}",
+            node_names=[f"node-{index}", "node-0"],
+            starts_at=now,
+            ends_at=now + timedelta(hours=1),
+            created_at=EPOCH,
+        )
         alice = User.objects.get(username="alice")
         create_token(alice, f"token-{index}")
         named = {"namespace": "team-a", "name": workload.name}

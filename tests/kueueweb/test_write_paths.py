@@ -63,6 +63,11 @@ def codes(*statuses: int) -> frozenset[int]:
     return frozenset(statuses)
 
 
+RESERVATION: Final = {
+    "starts_at": "2027-01-05T08:00:00Z",
+    "ends_at": "2027-01-05T12:00:00Z",
+    "nodes": {"names": ["node-1"]},
+}
 BODIES: Final = {
     "admission-checks/{name}/": {"controller_name": "example.com/billing"},
     "limit-ranges/{namespace}/{name}/": {"limits": [{"type": "Container", "max": {"cpu": "8"}}]},
@@ -71,6 +76,7 @@ BODIES: Final = {
     "multikueue-clusters/{name}/": {"cluster_profile": "east"},
     "multikueue-configs/{name}/": {"clusters": ["east"]},
     "provisioning-request-configs/{name}/": {"provisioning_class_name": "check-capacity"},
+    "reservations/{name}/": RESERVATION,
     "resource-quotas/{namespace}/{name}/": {"hard": {"requests.cpu": "1"}},
     "runtime-classes/{name}/": {"handler": "nvidia"},
     "topologies/{name}/": {"levels": ["rack"]},
@@ -107,6 +113,8 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("put", "role-bindings/{name}/"): Write({"user": "eve", "role": "admin"}, right=codes(200), again=codes(409, 412)),
     ("patch", "role-bindings/{name}/"): Write({"role": "admin"}, again=codes(409, 412)),
     ("delete", "role-bindings/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    # It stores nothing: asked again, it says the same.
+    ("post", "reservation-calendar/preview/"): Write({**RESERVATION, "name": "made"}, right=codes(200)),
     ("post", "notifications/read/"): Write({}, own=True, right=codes(204)),
     ("post", "notification-rules/"): Write({"event": "WorkloadStarted"}, own=True, right=codes(201)),
     ("patch", "notification-rules/{rule_id}/"): Write({"enabled": False}, refused=(404,)),
@@ -184,6 +192,7 @@ BY_ADMINS: Final = (
     "devices",
     "nodes",
     "prices",
+    "reservation-calendar",
     "role-bindings",
     "service-accounts",
     "users",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from accounts.models import Cluster
+from accounts.models import AuditRecord, Cluster
 from gpus.models import Device
-from queues.models import FlavorQuota, LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
+from queues.models import FlavorQuota, LimitRange, PodSet, Reservation, ResourceQuota, RuntimeClass, Workload
 from scheduler.models import Change
 from tests.factories import make_cluster, make_cluster_queue, make_node, make_workload
 
@@ -121,6 +122,26 @@ def test_a_device_may_shrink_below_what_it_holds() -> None:
     Device.objects.update(memory_mib=8_000)
     Device.objects.update(used_memory_mib=12_000)
     assert Device.objects.get().used_memory_mib == 12_000
+
+
+def test_it_notes_reservations() -> None:
+    cluster = make_cluster()
+    noted()
+    now = timezone.now()
+    row = Reservation.objects.create(
+        cluster=cluster, name="r", node_names=["a"], starts_at=now, ends_at=now + timedelta(hours=1), created_at=now
+    )
+    assert noted() == {("reservation", "r")}
+    before = generation()
+    Reservation.objects.update(comment="x")
+    row.refresh_from_db()
+    assert (row.generation, generation()) == (2, before + 1)
+    assert noted() == {("reservation", "r")}
+    with pytest.raises(IntegrityError, match="reservation_ends_after_its_start"), transaction.atomic():
+        Reservation.objects.update(ends_at=now)
+    row.delete()
+    assert noted() == {("reservation", "r")}
+    assert set(AuditRecord.objects.filter(kind="Reservation").values_list("verb", flat=True)) >= {"create", "delete"}
 
 
 def test_it_notes_what_limits_a_namespace() -> None:

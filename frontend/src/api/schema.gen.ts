@@ -1653,6 +1653,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reservation-calendar/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the windows in which nodes are reserved, with their states
+         * @description List the windows in which nodes are reserved, with their states.
+         *
+         *     Every user with a role may read it. Names of workloads are those that the reader may see; who is allowed is
+         *     shown to readers who see all namespaces.
+         */
+        get: operations["reservation_calendar_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservation-calendar/preview/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return the workloads that a reservation would evict or wait for; nothing is stored
+         * @description Return the workloads that a reservation would evict or wait for; nothing is stored.
+         *
+         *     It also counts the waiting workloads that could not use the nodes if they started now. If a reservation has the
+         *     name, the effects are those of its replacement.
+         */
+        post: operations["reservation_calendar_preview_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the objects of this kind that the user may see, by name
+         * @description List the objects of this kind that the user may see, by name.
+         */
+        get: operations["reservations_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reservations/{name}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Return one object
+         * @description Return one object.
+         */
+        get: operations["reservations_retrieve"];
+        /**
+         * Create or replace the object
+         * @description Create or replace the object. Omitted fields get Kueue's defaults.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428); `*` matches any version.
+         */
+        put: operations["reservations_update"];
+        post?: never;
+        /**
+         * Delete the object, or mark it for deletion (202): it is deleted once nothing uses it
+         * @description Delete the object, or mark it for deletion (202): it is deleted once nothing uses it.
+         */
+        delete: operations["reservations_destroy"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole
+         * @description Change the fields in the body (JSON merge patch): null restores the default, lists are replaced as a whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
+        patch: operations["reservations_partial_update"];
+        trace?: never;
+    };
     "/api/v1/resource-flavors/": {
         parameters: {
             query?: never;
@@ -2952,6 +3054,14 @@ export interface components {
             /** Format: date-time */
             last_transition_time?: string;
         };
+        /** @description The workloads that may use the nodes: those that match any entry. */
+        Admittance: {
+            namespaces: string[];
+            /** @description As namespace/name. */
+            local_queues: string[];
+            cluster_queues: string[];
+            users: string[];
+        };
         /** @description The workloads that a remedy affects, compared with the next cycles without it. */
         Affected: {
             /** @description Workloads that would get quota, including the remedy's own. */
@@ -2981,6 +3091,28 @@ export interface components {
          * @enum {string}
          */
         AllocationSourceEnum: "decided" | "external";
+        /** @description The workloads that may use the nodes in the windows: those that match any entry. Empty: maintenance. */
+        Allowed: {
+            /** @description Namespaces whose workloads may use the nodes. */
+            namespaces?: string[];
+            /** @description LocalQueues, as namespace/name, whose workloads may use the nodes. */
+            local_queues?: string[];
+            /** @description ClusterQueues whose workloads may use the nodes. */
+            cluster_queues?: string[];
+            /** @description Users whose workloads may use the nodes. */
+            users?: string[];
+        };
+        /** @description The workloads that may use the nodes in the windows: those that match any entry. Empty: maintenance. */
+        AllowedRequest: {
+            /** @description Namespaces whose workloads may use the nodes. */
+            namespaces?: string[];
+            /** @description LocalQueues, as namespace/name, whose workloads may use the nodes. */
+            local_queues?: string[];
+            /** @description ClusterQueues whose workloads may use the nodes. */
+            cluster_queues?: string[];
+            /** @description Users whose workloads may use the nodes. */
+            users?: string[];
+        };
         /** @description The user that applied a plan, and the changed objects. */
         Applied: {
             by: string;
@@ -3094,6 +3226,23 @@ export interface components {
             check: string;
             count: number;
         };
+        /** @description A workload that uses reserved nodes and is not allowed there. */
+        BusyWorkload: {
+            namespace: string;
+            name: string;
+            /** @description The number of reserved nodes that it uses. */
+            node_count: number;
+        };
+        /** @description The windows of a period, by their starts. */
+        Calendar: {
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description Whether there are more than 1,000 windows. */
+            truncated: boolean;
+            windows: components["schemas"]["ReservationWindow"][];
+        };
         /** @description Quota and usage of a resource in a flavor of a ClusterQueue, as integers in base units (cpu in milli). */
         Cell: {
             flavor: string;
@@ -3149,6 +3298,12 @@ export interface components {
             flavors: components["schemas"]["PodSetChoice"][];
             reason: string;
             message: string;
+        };
+        /** @description Numbers of waiting workloads that could not use the nodes if they started now. */
+        ClosedOut: {
+            without_limit: number;
+            /** @description With a time limit that lasts into the window. */
+            too_long: number;
         };
         /** @description A cluster. */
         Cluster: {
@@ -3953,6 +4108,10 @@ export interface components {
             planned_start: components["schemas"]["PlannedStart"] | null;
             /** @description The planned start that it would delay if it started now: it waits for that reason. */
             would_delay: components["schemas"]["PlannedStart"] | null;
+            /** @description The windows that close nodes to it, the first to end first, if its rule is Reservation. */
+            reservations: components["schemas"]["ReservedWindow"][];
+            /** @description The longest time limit, in seconds, with which it would start now beside these reservations. */
+            limit_to_start: number | null;
             /** @description Null for a workload that holds quota or has finished. */
             expected_start: components["schemas"]["ExpectedStart"] | null;
             /** @description The question to the studio. Null unless `remedies` asks for it, and for a workload in no queue. */
@@ -4010,6 +4169,10 @@ export interface components {
             planned_start: components["schemas"]["PlannedStart"] | null;
             /** @description The planned start that it would delay if it started now: it waits for that reason. */
             would_delay: components["schemas"]["PlannedStart"] | null;
+            /** @description The windows that close nodes to it, the first to end first, if its rule is Reservation. */
+            reservations: components["schemas"]["ReservedWindow"][];
+            /** @description The longest time limit, in seconds, with which it would start now beside these reservations. */
+            limit_to_start: number | null;
         };
         /**
          * @description * `Succeeded` - Succeeded
@@ -4226,6 +4389,12 @@ export interface components {
             times: number[];
             series: components["schemas"]["Line"][];
         };
+        /**
+         * @description * `Wait` - Wait
+         *     * `Evict` - Evict
+         * @enum {string}
+         */
+        IfBusyEnum: "Wait" | "Evict";
         /** @description A ClusterQueue that would admit no more workloads. */
         InactiveQueue: {
             name: string;
@@ -5000,6 +5169,24 @@ export interface components {
             /** @description A Kubernetes quantity; 0 by default. */
             headroom?: string;
         };
+        /** @description The reserved nodes: those with one of the names, and those with all the labels. */
+        Nodes: {
+            /** @description Names of nodes. */
+            names?: string[];
+            /** @description Labels of nodes; a node with all of them is reserved, also if it is added later. */
+            labels?: {
+                [key: string]: string;
+            };
+        };
+        /** @description The reserved nodes: those with one of the names, and those with all the labels. */
+        NodesRequest: {
+            /** @description Names of nodes. */
+            names?: string[];
+            /** @description Labels of nodes; a node with all of them is reserved, also if it is added later. */
+            labels?: {
+                [key: string]: string;
+            };
+        };
         /** @description A notification that the user received. */
         Notification: {
             readonly id: number;
@@ -5277,6 +5464,13 @@ export interface components {
         };
         PaginatedQuestionSummaryList: {
             results: components["schemas"]["QuestionSummary"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+            /** @description The number of rows, if `total=true`. */
+            total?: number;
+        };
+        PaginatedReservationList: {
+            results: components["schemas"]["Reservation"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
             /** @description The number of rows, if `total=true`. */
@@ -5658,6 +5852,44 @@ export interface components {
             };
             /** @description Whether equal or similar pod sets share one entry of the request; empty: each pod set has its own. */
             pod_set_merge_policy?: string;
+        };
+        /** @description A Reservation: nodes that are kept free in windows of time, for certain workloads or for maintenance. */
+        PatchedReservationRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description When the first window starts.
+             */
+            starts_at?: string;
+            /**
+             * Format: date-time
+             * @description When the first window ends; later ones last as long.
+             */
+            ends_at?: string;
+            /**
+             * @description Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.
+             *
+             *     * `None` - None
+             *     * `Daily` - Daily
+             *     * `Weekly` - Weekly
+             */
+            recurrence?: components["schemas"]["RecurrenceEnum"];
+            nodes?: components["schemas"]["NodesRequest"];
+            allowed?: components["schemas"]["AllowedRequest"];
+            /**
+             * @description What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, and the window is Busy until they end; Evict evicts them.
+             *
+             *     * `Wait` - Wait
+             *     * `Evict` - Evict
+             */
+            if_busy?: components["schemas"]["IfBusyEnum"];
+            /** @description The purpose, for readers of the calendar. */
+            comment?: string;
         };
         /** @description A ResourceFlavor. */
         PatchedResourceFlavorRequest: {
@@ -6751,6 +6983,13 @@ export interface components {
          * @enum {string}
          */
         ReclaimWithinCohortEnum: "Never" | "LowerPriority" | "Any";
+        /**
+         * @description * `None` - None
+         *     * `Daily` - Daily
+         *     * `Weekly` - Weekly
+         * @enum {string}
+         */
+        RecurrenceEnum: "None" | "Daily" | "Weekly";
         /** @description The nodes that one filter refuses. A node is counted under each reason of its devices. */
         RefusedBy: {
             /** @description HAMi's token, or that of a node filter. */
@@ -6837,6 +7076,198 @@ export interface components {
          * @enum {string}
          */
         ReportColumnKindEnum: "text" | "count" | "seconds" | "hours" | "money" | "percent" | "time";
+        /** @description A Reservation: nodes that are kept free in windows of time, for certain workloads or for maintenance. */
+        Reservation: {
+            /** Format: uuid */
+            readonly uid: string;
+            /** @description Empty for a role that applies to all clusters. */
+            readonly cluster: string;
+            readonly name: string;
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            readonly generation: number;
+            /** Format: date-time */
+            readonly created_at: string;
+            /**
+             * Format: date-time
+             * @description When its deletion was requested; it is deleted once nothing uses it.
+             */
+            readonly deletion_requested_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the first window starts.
+             */
+            starts_at: string;
+            /**
+             * Format: date-time
+             * @description When the first window ends; later ones last as long.
+             */
+            ends_at: string;
+            /**
+             * @description Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.
+             *
+             *     * `None` - None
+             *     * `Daily` - Daily
+             *     * `Weekly` - Weekly
+             */
+            recurrence?: components["schemas"]["RecurrenceEnum"];
+            nodes?: components["schemas"]["Nodes"];
+            allowed?: components["schemas"]["Allowed"];
+            /**
+             * @description What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, and the window is Busy until they end; Evict evicts them.
+             *
+             *     * `Wait` - Wait
+             *     * `Evict` - Evict
+             */
+            if_busy?: components["schemas"]["IfBusyEnum"];
+            /** @description The purpose, for readers of the calendar. */
+            comment?: string;
+        };
+        /** @description A workload on the nodes that would not be allowed there, and that may run into the window. */
+        ReservationHolder: {
+            namespace: string;
+            name: string;
+            cluster_queue: string;
+            /** @description The reserved nodes that it uses. */
+            nodes: string[];
+            /**
+             * Format: date-time
+             * @description By its time limit; null without one.
+             */
+            ends_at: string | null;
+            /** @description Whether it would be evicted at the start of the window. */
+            evicted: boolean;
+        };
+        /** @description The effects of a reservation, if it were made now. */
+        ReservationPreview: {
+            /** @description The present or next window; null: all are over. */
+            window: components["schemas"]["WindowTimes"] | null;
+            nodes: string[];
+            /** @description At most 100. */
+            holders: components["schemas"]["ReservationHolder"][];
+            /** @description The number of all of them. */
+            holder_count: number;
+            waiting: components["schemas"]["ClosedOut"];
+        };
+        /** @description A Reservation: nodes that are kept free in windows of time, for certain workloads or for maintenance. */
+        ReservationRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description When the first window starts.
+             */
+            starts_at: string;
+            /**
+             * Format: date-time
+             * @description When the first window ends; later ones last as long.
+             */
+            ends_at: string;
+            /**
+             * @description Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.
+             *
+             *     * `None` - None
+             *     * `Daily` - Daily
+             *     * `Weekly` - Weekly
+             */
+            recurrence?: components["schemas"]["RecurrenceEnum"];
+            nodes?: components["schemas"]["NodesRequest"];
+            allowed?: components["schemas"]["AllowedRequest"];
+            /**
+             * @description What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, and the window is Busy until they end; Evict evicts them.
+             *
+             *     * `Wait` - Wait
+             *     * `Evict` - Evict
+             */
+            if_busy?: components["schemas"]["IfBusyEnum"];
+            /** @description The purpose, for readers of the calendar. */
+            comment?: string;
+        };
+        /** @description The name of the reservation; the other fields are those of the kind. */
+        ReservationRequestRequest: {
+            name: string;
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: date-time
+             * @description When the first window starts.
+             */
+            starts_at: string;
+            /**
+             * Format: date-time
+             * @description When the first window ends; later ones last as long.
+             */
+            ends_at: string;
+            /**
+             * @description Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.
+             *
+             *     * `None` - None
+             *     * `Daily` - Daily
+             *     * `Weekly` - Weekly
+             */
+            recurrence?: components["schemas"]["RecurrenceEnum"];
+            nodes?: components["schemas"]["NodesRequest"];
+            allowed?: components["schemas"]["AllowedRequest"];
+            /**
+             * @description What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, and the window is Busy until they end; Evict evicts them.
+             *
+             *     * `Wait` - Wait
+             *     * `Evict` - Evict
+             */
+            if_busy?: components["schemas"]["IfBusyEnum"];
+            /** @description The purpose, for readers of the calendar. */
+            comment?: string;
+        };
+        /** @description A window of a reservation. */
+        ReservationWindow: {
+            reservation: string;
+            /** Format: date-time */
+            starts_at: string;
+            /** Format: date-time */
+            ends_at: string;
+            state: components["schemas"]["ReservationWindowStateEnum"];
+            recurrence: components["schemas"]["RecurrenceEnum"];
+            /** @description Whether no workload may use the nodes. */
+            maintenance: boolean;
+            if_busy: components["schemas"]["IfBusyEnum"];
+            comment: string;
+            /** @description Null for readers who do not see all namespaces. */
+            allowed: components["schemas"]["Admittance"] | null;
+            /** @description The present nodes of the reservation. */
+            nodes: string[];
+            /** @description At most 20 workloads that the reader may see, for a window that is open now. */
+            busy: components["schemas"]["BusyWorkload"][];
+            /** @description The number of all such workloads. */
+            busy_count: number;
+        };
+        /**
+         * @description * `Planned` - Planned
+         *     * `Active` - Active
+         *     * `Busy` - Busy
+         *     * `Ended` - Ended
+         * @enum {string}
+         */
+        ReservationWindowStateEnum: "Planned" | "Active" | "Busy" | "Ended";
+        /** @description A window of a reservation that keeps nodes free for others. */
+        ReservedWindow: {
+            reservation: string;
+            /** Format: date-time */
+            starts_at: string;
+            /** Format: date-time */
+            ends_at: string;
+        };
         /** @description A ResourceFlavor. */
         ResourceFlavor: {
             /** Format: uuid */
@@ -7797,6 +8228,13 @@ export interface components {
             devices_before: components["schemas"]["DeviceFigures"];
             devices: components["schemas"]["DeviceFigures"];
         };
+        /** @description The start and the end of a window. */
+        WindowTimes: {
+            /** Format: date-time */
+            starts_at: string;
+            /** Format: date-time */
+            ends_at: string;
+        };
         /**
          * @description * `Never` - Never
          *     * `LowerPriority` - LowerPriority
@@ -8432,6 +8870,21 @@ export interface components {
             };
         };
         /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
+        Error412Reservation: {
+            headers: {
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    /** @description The present object; null: it does not exist. */
+                    current: components["schemas"]["Reservation"] | null;
+                };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
+            };
+        };
+        /** @description If-Match, or `generation` in the body, names an outdated version; `current` is the present one. */
         Error412ResourceFlavor: {
             headers: {
                 /** @description The object's version in quotes, to send as If-Match if the object can be written. */
@@ -8739,6 +9192,21 @@ export interface components {
                 "application/json": components["schemas"]["Error"] & {
                     /** @description The present object; null: it does not exist. */
                     current: components["schemas"]["ProvisioningRequestConfig"] | null;
+                };
+                "application/problem+json": components["schemas"]["ProblemDetails"];
+            };
+        };
+        /** @description The request could overwrite another user's changes: send If-Match with the ETag that you have read. */
+        Error428Reservation: {
+            headers: {
+                /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    /** @description The present object; null: it does not exist. */
+                    current: components["schemas"]["Reservation"] | null;
                 };
                 "application/problem+json": components["schemas"]["ProblemDetails"];
             };
@@ -17412,7 +17880,9 @@ export interface operations {
                      *             "victims": [],
                      *             "factors": null,
                      *             "planned_start": null,
-                     *             "would_delay": null
+                     *             "would_delay": null,
+                     *             "reservations": [],
+                     *             "limit_to_start": null
                      *           },
                      *           "costs": [
                      *             {
@@ -18354,6 +18824,507 @@ export interface operations {
             403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservation_calendar_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Now by default. */
+                since?: string;
+                /** @description A week after `since` by default; at most 92 days after it. */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "since": "2030-01-08T00:00:00Z",
+                     *       "until": "2030-01-09T00:00:00Z",
+                     *       "truncated": false,
+                     *       "windows": [
+                     *         {
+                     *           "reservation": "firmware",
+                     *           "starts_at": "2030-01-08T08:00:00Z",
+                     *           "ends_at": "2030-01-08T12:00:00Z",
+                     *           "state": "Planned",
+                     *           "recurrence": "None",
+                     *           "maintenance": true,
+                     *           "if_busy": "Evict",
+                     *           "comment": "New firmware",
+                     *           "allowed": {
+                     *             "namespaces": [],
+                     *             "local_queues": [],
+                     *             "cluster_queues": [],
+                     *             "users": []
+                     *           },
+                     *           "nodes": [
+                     *             "gpu-1"
+                     *           ],
+                     *           "busy": [],
+                     *           "busy_count": 0
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Calendar"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservation_calendar_preview_create: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2030-01-08T08:00:00Z",
+                 *       "ends_at": "2030-01-08T12:00:00Z",
+                 *       "nodes": {
+                 *         "names": [
+                 *           "gpu-1"
+                 *         ],
+                 *         "labels": {}
+                 *       },
+                 *       "if_busy": "Evict",
+                 *       "comment": "New firmware",
+                 *       "name": "firmware"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReservationRequestRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "window": {
+                     *         "starts_at": "2030-01-08T08:00:00Z",
+                     *         "ends_at": "2030-01-08T12:00:00Z"
+                     *       },
+                     *       "nodes": [
+                     *         "gpu-1"
+                     *       ],
+                     *       "holders": [],
+                     *       "holder_count": 0,
+                     *       "waiting": {
+                     *         "without_limit": 0,
+                     *         "too_long": 0
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReservationPreview"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservations_list: {
+        parameters: {
+            query?: {
+                /** @description The page cursor: `next` of the previous page. */
+                after?: string;
+                /** @description The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role. */
+                cluster?: string;
+                /** @description The maximum number of rows. */
+                limit?: number;
+                /** @description Count all rows, too. */
+                total?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "cluster": "default",
+                     *           "uid": "868e3484-aafe-45a7-a9df-79c130dd1872",
+                     *           "name": "firmware",
+                     *           "labels": {},
+                     *           "annotations": {},
+                     *           "generation": 2,
+                     *           "created_at": "2026-11-29T09:40:11.401889Z",
+                     *           "deletion_requested_at": null,
+                     *           "starts_at": "2030-01-08T08:00:00Z",
+                     *           "ends_at": "2030-01-08T12:00:00Z",
+                     *           "recurrence": "None",
+                     *           "nodes": {
+                     *             "names": [
+                     *               "gpu-1"
+                     *             ],
+                     *             "labels": {}
+                     *           },
+                     *           "allowed": {
+                     *             "namespaces": [],
+                     *             "local_queues": [],
+                     *             "cluster_queues": [],
+                     *             "users": [
+                     *               "alice"
+                     *             ]
+                     *           },
+                     *           "if_busy": "Evict",
+                     *           "comment": "New firmware"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PaginatedReservationList"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservations_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "868e3484-aafe-45a7-a9df-79c130dd1872",
+                     *       "name": "firmware",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-29T09:40:11.401889Z",
+                     *       "deletion_requested_at": null,
+                     *       "starts_at": "2030-01-08T08:00:00Z",
+                     *       "ends_at": "2030-01-08T12:00:00Z",
+                     *       "recurrence": "None",
+                     *       "nodes": {
+                     *         "names": [
+                     *           "gpu-1"
+                     *         ],
+                     *         "labels": {}
+                     *       },
+                     *       "allowed": {
+                     *         "namespaces": [],
+                     *         "local_queues": [],
+                     *         "cluster_queues": [],
+                     *         "users": []
+                     *       },
+                     *       "if_busy": "Evict",
+                     *       "comment": "New firmware"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservations_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "starts_at": "2030-01-08T08:00:00Z",
+                 *       "ends_at": "2030-01-08T12:00:00Z",
+                 *       "nodes": {
+                 *         "names": [
+                 *           "gpu-1"
+                 *         ],
+                 *         "labels": {}
+                 *       },
+                 *       "if_busy": "Evict",
+                 *       "comment": "New firmware"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReservationRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "868e3484-aafe-45a7-a9df-79c130dd1872",
+                     *       "name": "firmware",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 1,
+                     *       "created_at": "2026-11-29T09:40:11.401889Z",
+                     *       "deletion_requested_at": null,
+                     *       "starts_at": "2030-01-08T08:00:00Z",
+                     *       "ends_at": "2030-01-08T12:00:00Z",
+                     *       "recurrence": "None",
+                     *       "nodes": {
+                     *         "names": [
+                     *           "gpu-1"
+                     *         ],
+                     *         "labels": {}
+                     *       },
+                     *       "allowed": {
+                     *         "namespaces": [],
+                     *         "local_queues": [],
+                     *         "cluster_queues": [],
+                     *         "users": []
+                     *       },
+                     *       "if_busy": "Evict",
+                     *       "comment": "New firmware"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description The object did not exist and was created. */
+            201: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412Reservation"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            428: components["responses"]["Error428Reservation"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservations_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The object is in use: it will be deleted when nothing uses it. */
+            202: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412Reservation"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            429: components["responses"]["Error429"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    reservations_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Dry run: answer as usual, but store nothing. */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the object as it was read: 412 if it has changed. `*`: any version of an existing object. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "allowed": {
+                 *         "users": [
+                 *           "alice"
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["PatchedReservationRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's version in quotes, to send as If-Match if the object can be written. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "default",
+                     *       "uid": "868e3484-aafe-45a7-a9df-79c130dd1872",
+                     *       "name": "firmware",
+                     *       "labels": {},
+                     *       "annotations": {},
+                     *       "generation": 2,
+                     *       "created_at": "2026-11-29T09:40:11.401889Z",
+                     *       "deletion_requested_at": null,
+                     *       "starts_at": "2030-01-08T08:00:00Z",
+                     *       "ends_at": "2030-01-08T12:00:00Z",
+                     *       "recurrence": "None",
+                     *       "nodes": {
+                     *         "names": [
+                     *           "gpu-1"
+                     *         ],
+                     *         "labels": {}
+                     *       },
+                     *       "allowed": {
+                     *         "namespaces": [],
+                     *         "local_queues": [],
+                     *         "cluster_queues": [],
+                     *         "users": [
+                     *           "alice"
+                     *         ]
+                     *       },
+                     *       "if_busy": "Evict",
+                     *       "comment": "New firmware"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Reservation"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            412: components["responses"]["Error412Reservation"];
+            413: components["responses"]["Error413"];
+            415: components["responses"]["Error415"];
+            428: components["responses"]["Error428Reservation"];
+            429: components["responses"]["Error429"];
             503: components["responses"]["Error503"];
         };
     };
@@ -22850,6 +23821,8 @@ export interface operations {
                      *       "factors": null,
                      *       "planned_start": null,
                      *       "would_delay": null,
+                     *       "reservations": [],
+                     *       "limit_to_start": null,
                      *       "expected_start": null,
                      *       "question": null,
                      *       "remedies": null

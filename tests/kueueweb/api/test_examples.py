@@ -306,6 +306,14 @@ def configuration(day: Day) -> None:
         "priority-classes/{name}/", {"value": 1000, "description": "Inference."}, {"description": "Live."}, name="live"
     )
     change("runtime-classes/{name}/", {"handler": "nvidia", "pod_overhead": {"cpu": "100m"}}, labels, name="nvidia")
+    window = {"starts_at": "2030-01-08T08:00:00Z", "ends_at": "2030-01-08T12:00:00Z"}
+    reserved = {**window, "nodes": {"names": ["gpu-1"], "labels": {}}, "if_busy": "Evict", "comment": "New firmware"}
+    day.call("post", "reservation-calendar/preview/", {**reserved, "name": "firmware"})
+    change("reservations/{name}/", reserved, {"allowed": {"users": ["alice"]}}, name="firmware")
+    period = {"since": "2030-01-08T00:00:00Z", "until": "2030-01-09T00:00:00Z"}
+    day.make("put", "reservations/{name}/", reserved, {"name": "firmware"})
+    day.call("get", "reservation-calendar/", query=period)
+    day.make("delete", "reservations/{name}/", None, {"name": "firmware"})
     change("multikueue-clusters/{name}/", {"cluster_profile": "east"}, labels, name="east")
     change("multikueue-configs/{name}/", {"clusters": ["east"]}, {"clusters": ["east", "west"]}, name="everywhere")
     change(

@@ -19,6 +19,7 @@ from queues.models import (
     MultiKueueConfig,
     PriorityClass,
     ProvisioningRequestConfig,
+    Reservation,
     ResourceFlavor,
     ResourceQuota,
     RuntimeClass,
@@ -188,6 +189,15 @@ def test_the_other_forms(site: Client, cluster: Cluster) -> None:
         (MultiKueueConfig, {"clusters": '["east"]'}, {"clusters": "[]"}),
         (MultiKueueCluster, {"cluster_profile": "east"}, {"kube_config": '{"locationType": "Git"}'}),
         (RuntimeClass, {"handler": "kata"}, {"handler": "No Name"}),
+        (
+            Reservation,
+            {
+                "starts_at": "2027-01-05T08:00:00Z",
+                "ends_at": "2027-01-05T12:00:00Z",
+                "node_names": '["n1"]',
+            },
+            {"ends_at": "2027-01-05T08:00:00Z"},
+        ),
         (ResourceQuota, {"namespace": "team", "hard": '{"limits.nvidia.com/gpumem": 10000}'}, {"hard": '{"cpu": "x"}'}),
         (LimitRange, {"namespace": "team", "limits": '[{"type": "Pod", "max": {"cpu": 4}}]'}, {"limits": "[]"}),
     ],

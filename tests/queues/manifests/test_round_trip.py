@@ -1,5 +1,6 @@
 """What is written as a manifest and read again is the same: for any spec that validation lets through."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import example, given
@@ -13,11 +14,13 @@ from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import read_workload, write_workload
 from scheduling.manifest import FieldReader, ObjectMeta, ValidationReport
 from scheduling.model.limit_range import with_api_defaults
+from scheduling.reservations.reservation import BusyPolicy
 from tests.manifest_strategies import (
     LABELS,
     METAS,
     NAMES,
     SECONDS,
+    TEXTS,
     VALUES,
     WEIGHTS,
     cluster_queues,
@@ -122,6 +125,26 @@ def test_resource_quotas(quota: KindSpec) -> None:
 def test_limit_ranges(meta: ObjectMeta, type_: str, bound: str, amounts: dict[str, str]) -> None:
     entry = with_api_defaults({"type": type_, bound: amounts} if amounts else {"type": type_})
     assert_round_trip("LimitRange", spec("LimitRange", meta, limits=[entry]))
+
+
+@given(
+    specs(
+        "Reservation",
+        METAS,
+        starts_at=st.integers(1, 2**30).map(lambda at: datetime.fromtimestamp(at, UTC)),
+        ends_at=st.integers(2**30 + 1, 2**32).map(lambda at: datetime.fromtimestamp(at + 0.5, UTC)),
+        node_names=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+        node_labels=LABELS,
+        allowed_namespaces=st.lists(NAMES, max_size=2, unique=True),
+        allowed_local_queues=st.just([]) | st.just(["team/main"]),
+        allowed_cluster_queues=st.lists(NAMES, max_size=2, unique=True),
+        allowed_users=st.just([]) | st.just(["ada@example.com"]),
+        if_busy=st.sampled_from(BusyPolicy).map(str),
+        comment=TEXTS,
+    )
+)
+def test_reservations(reservation: KindSpec) -> None:
+    assert_round_trip("Reservation", reservation)
 
 
 @given(

@@ -201,7 +201,7 @@ def test_the_advice_tells_the_limit_with_which_it_would_start() -> None:
     assert started(world, 400.0) == []
     found = world.explain(f"{NAMESPACE}/w")
     assert found.rule is Rule.RESERVATION
-    assert [window.reservation for window in found.reserved] == ["maintenance"]
+    assert [window.reservation for window in found.reservations] == ["maintenance"]
     assert found.limit_to_start == 600
     assert "at most 600 seconds" in found.remedy
     world.advance(START)

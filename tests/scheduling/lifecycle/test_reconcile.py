@@ -378,3 +378,8 @@ class TestReservations:
     def test_an_evicted_workload_is_not_evicted_again(self) -> None:
         evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
         assert next_step(evicted, context(evicting_window=self.WINDOW), 150) is None
+
+    def test_it_waits_again_at_once_when_its_pods_have_stopped(self) -> None:
+        evicted = step_of(admitted(), 100, evicting_window=self.WINDOW).workload
+        released = step_of(evicted, 101, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.REQUEUED) == ("True", "ReservationStarted")

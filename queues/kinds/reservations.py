@@ -1,0 +1,165 @@
+"""kueueweb.io/v1 Reservation: nodes that are kept free in windows of time."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kinds import openapi
+from kinds.declaration import Field, Group, Kind, Reading
+from kinds.field_types import NO_MOMENT, Choice, Moment, Structure, Text, TextMap
+from queues.models import Reservation
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain, label_value, qualified_name
+from scheduling.reservations import reservation as rules
+from scheduling.reservations.reservation import PERIOD_SECONDS, BusyPolicy, Recurrence
+
+_MAX_NAMES: Final = 1_000
+_MAX_LABELS: Final = 8
+_MAX_COMMENT: Final = 1_024
+_MAX_USER: Final = 150
+
+
+def _names(syntax: Syntax) -> Structure:
+    """A list of different names."""
+
+    def read(holder: FieldReader, key: str) -> list[str]:
+        return holder.texts(key, max_items=_MAX_NAMES, syntax=syntax)
+
+    return Structure(read, list, frozenset, of_texts=True, shape=openapi.listing(openapi.text()))
+
+
+def _local_queue(text: str) -> str:
+    namespace, slash, name = text.partition("/")
+    if slash and namespace and name and not dns_label(namespace) and not dns_subdomain(name):
+        return ""
+    return "must be the namespace and the name of a LocalQueue, like team/main"
+
+
+def _user(text: str) -> str:
+    return "" if text and len(text) <= _MAX_USER else f"must have between 1 and {_MAX_USER} characters"
+
+
+def _check(reading: Reading) -> None:
+    values = reading.values
+    if not values["node_names"] and not values["node_labels"]:
+        reading.error("node_names", "Required value", "Name nodes, or labels of nodes.", MistakeReason.REQUIRED)
+    start, end = values["starts_at"], values["ends_at"]
+    if NO_MOMENT in (start, end):
+        return  # a mistake that is noted already
+    if end <= start:
+        reading.error("ends_at", "must be later than the start")
+    period = PERIOD_SECONDS.get(Recurrence(values["recurrence"]))
+    if period is not None and (end - start).total_seconds() > period:
+        reading.error(
+            "ends_at", f"must be at most {period // 3600} hours after the start, so that windows do not overlap"
+        )
+
+
+def _core(row: Any, known: Mapping[str, Any]) -> rules.Reservation:
+    fields = dict(known)
+    nodes, allowed = fields.pop("nodes", {}), fields.pop("allowed", {})
+    return rules.Reservation(
+        row.name,
+        node_names=nodes.get("names", frozenset()),
+        node_labels=nodes.get("labels", {}),
+        allowed=rules.Admittance(**allowed),
+        **fields,
+    )
+
+
+RESERVATION: Final = Kind(
+    "Reservation",
+    ("kueueweb.io/v1",),
+    "reservations",
+    ("resv",),
+    description="A Reservation: nodes that are kept free in windows of time, for certain workloads or for maintenance.",
+    model=Reservation,
+    spec_required=True,
+    check=_check,
+    groups={
+        "nodes": Group("The reserved nodes: those with one of the names, and those with all the labels."),
+        "allowed": Group(
+            "The workloads that may use the nodes in the windows: those that match any entry. Empty: maintenance."
+        ),
+    },
+    fields=(
+        Field(
+            "starts_at",
+            "spec.start",
+            Moment(),
+            required=True,
+            always=True,
+            help="When the first window starts.",
+        ),
+        Field(
+            "ends_at",
+            "spec.end",
+            Moment(),
+            required=True,
+            always=True,
+            help="When the first window ends; later ones last as long.",
+        ),
+        Field(
+            "recurrence",
+            "spec.recurrence",
+            Choice(Recurrence, Recurrence.NONE),
+            help="Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.",
+        ),
+        Field(
+            "node_names",
+            "spec.nodes.names",
+            _names(dns_subdomain),
+            json="nodes.names",
+            help="Names of nodes.",
+        ),
+        Field(
+            "node_labels",
+            "spec.nodes.labels",
+            TextMap(_MAX_LABELS, qualified_name, label_value),
+            json="nodes.labels",
+            help="Labels of nodes; a node with all of them is reserved, also if it is added later.",
+        ),
+        Field(
+            "allowed_namespaces",
+            "spec.allowed.namespaces",
+            _names(dns_label),
+            json="allowed.namespaces",
+            help="Namespaces whose workloads may use the nodes.",
+        ),
+        Field(
+            "allowed_local_queues",
+            "spec.allowed.localQueues",
+            _names(_local_queue),
+            json="allowed.local_queues",
+            help="LocalQueues, as namespace/name, whose workloads may use the nodes.",
+        ),
+        Field(
+            "allowed_cluster_queues",
+            "spec.allowed.clusterQueues",
+            _names(dns_subdomain),
+            json="allowed.cluster_queues",
+            help="ClusterQueues whose workloads may use the nodes.",
+        ),
+        Field(
+            "allowed_users",
+            "spec.allowed.users",
+            _names(_user),
+            json="allowed.users",
+            help="Users whose workloads may use the nodes.",
+        ),
+        Field(
+            "if_busy",
+            "spec.ifBusy",
+            Choice(BusyPolicy, BusyPolicy.WAIT),
+            help="What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, "
+            "and the window is Busy until they end; Evict evicts them.",
+        ),
+        Field(
+            "comment",
+            "spec.comment",
+            Text(max_length=_MAX_COMMENT),
+            core=None,
+            help="The purpose, for readers of the calendar.",
+        ),
+    ),
+    core=_core,
+)
