@@ -6,10 +6,10 @@ from queues.models.job import Job
 from queues.models.mirrored_change import MirroredChange
 from queues.models.multikueue import MultiKueueCluster, MultiKueueConfig
 from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
+from queues.models.node_reservation import Reservation
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
 from queues.models.provisioning import ProvisioningRequestConfig
 from queues.models.quota import FlavorQuota, ResourceGroup
-from queues.models.reservation import Reservation
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
 from queues.models.served_object import ServedObject
 from queues.models.start_estimate import StartEstimate

@@ -9,10 +9,11 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from accounts.models import Cluster
-from queues.models import Workload, WorkloadEvent
+from queues.models import Reservation, Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle, ShadowCount, ShadowDifference
 from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE, read_retention
+from scheduling.reservations.reservation import Recurrence
 
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run deletes the rest."""
@@ -42,13 +43,15 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
 
 
 def drop_old_history(now: datetime) -> None:
-    """Delete events and cycles older than the decision log's retention, some thousands per statement."""
+    """Delete events and cycles older than the decision log's retention, and reservations that ended before, some
+    thousands per statement. The audit keeps the reservations."""
     oldest = now - timedelta(days=settings.DECISION_RETENTION_DAYS)
     for rows in (
         WorkloadEvent.objects.filter(at__lt=oldest),
         SchedulingCycle.objects.filter(started_at__lt=oldest),
         ShadowDifference.objects.filter(at__lt=oldest),
         ShadowCount.objects.filter(at__lt=oldest),
+        Reservation.objects.filter(recurrence=Recurrence.NONE.value, ends_at__lt=oldest),
     ):
         while rows.filter(pk__in=list(rows.values_list("pk", flat=True)[:_AT_ONCE_ROWS])).delete()[0]:
             continue

@@ -6,7 +6,7 @@ Values of options are in the forms of sbatch(1); the default formats are those o
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from kueueweb_client.slurm_tables import clock, line, node_list, read_format
 from queues.models import ClusterQueue, Job, Workload
 from scheduler.leader.engine import Engine
 from tests.client.conftest import Run
+from tests.factories import make_node
 
 SCRIPT = """#!/bin/bash -l
 #SBATCH --job-name=train
@@ -225,3 +226,30 @@ def test_a_day_of_a_user_of_slurm(alice: Run, tmp_path: Path) -> None:
     assert [row.split("|")[1::2][:2] for row in account[1:]] == [["queue", "6"], ["queue", "6"]]
     assert alice("sacct", "-n", "-s", "CD").output == ""
     assert alice("sacct", "-o", "Nothing").code == 1
+
+
+def test_reservations_are_applied_shown_and_seen_by_sinfo(alice: Run, tmp_path: Path) -> None:
+    cluster = Cluster.objects.get()
+    for name in ("r1", "r2", "r3"):
+        make_node(cluster, name)
+    file = tmp_path / "reservations.yaml"
+    now = datetime.now(UTC).replace(microsecond=0)
+    window = f"start: {now - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}, end: {now + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    head = "apiVersion: kueueweb.io/v1\nkind: Reservation\nmetadata"
+    file.write_text(
+        f"{head}: {{name: firmware}}\nspec: {{{window}, nodes: {{names: [r1]}}}}\n---\n"
+        f"{head}: {{name: course}}\nspec: {{{window}, nodes: {{names: [r2]}}, allowed: {{users: [bob]}}}}\n"
+    )
+    assert alice("apply", "-f", str(file)).code == 0
+    shown = alice("get", "reservations").output.splitlines()
+    assert shown[0].split() == ["NAME", "START", "END", "RECURRENCE", "IFBUSY", "AGE"]
+    assert [row.split()[0] for row in shown[1:]] == ["course", "firmware"]
+    states = {
+        node: row.split()[0]
+        for row in alice("sinfo", "-h", "-o", "%t %N").output.splitlines()
+        for node in row.split()[1].split(",")
+    }
+    assert (states["r1"], states["r2"]) == ("maint", "resv")
+    assert states.get("r3", "idle") == "idle"
+    assert alice("delete", "reservation", "firmware").code == 0
+    assert [row.split()[0] for row in alice("get", "resv").output.splitlines()[1:]] == ["course"]

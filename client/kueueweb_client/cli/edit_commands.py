@@ -17,7 +17,7 @@ import typer
 from kueueweb_client.cli import completion
 from kueueweb_client.cli.changing import change_object, merged, read_object, write_object
 from kueueweb_client.cli.session import Namespace, client, namespace_of, noun_of, say, warn
-from kueueweb_client.documents import to_yaml
+from kueueweb_client.documents import of_yaml, to_yaml
 from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.nouns import Noun
 from kueueweb_client.types import Object
@@ -131,7 +131,7 @@ def _read(text: str, found: Object) -> Object:
     import yaml
 
     try:
-        changed = yaml.safe_load(text)
+        changed = of_yaml(text)
     except yaml.YAMLError as error:
         raise ClientError(f"Invalid value: {error}") from error
     if not isinstance(changed, dict) or not isinstance(changed.get("metadata"), dict):
@@ -169,7 +169,7 @@ def _patch(
     if bool(patch) == bool(patch_file):
         raise typer.BadParameter("give -p or --patch-file", param_hint="--patch")
     try:
-        wanted = yaml.safe_load(patch or Path(patch_file).read_text(encoding="utf-8"))
+        wanted = of_yaml(patch or Path(patch_file).read_text(encoding="utf-8"))
     except (yaml.YAMLError, OSError) as error:
         raise ClientError(f"Invalid value: {error}") from error
     expected = list if form is PatchType.JSON else dict

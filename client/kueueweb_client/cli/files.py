@@ -12,7 +12,7 @@ import typer
 
 from kueueweb_client import calls
 from kueueweb_client.cli.session import Namespace, client, namespace_of, noun_of, say, warn
-from kueueweb_client.documents import to_yaml
+from kueueweb_client.documents import all_of_yaml, to_yaml
 from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.nouns import noun_named
 from kueueweb_client.types import ApplyResult
@@ -56,7 +56,7 @@ def documents(names: list[str], *, recursive: bool = False, kustomize: str = "")
     built = [(kustomize, _built(kustomize))] if kustomize else []
     for source, text in (*built, *texts(names, recursive=recursive)):
         try:
-            for document in yaml.safe_load_all(text):
+            for document in all_of_yaml(text):
                 if document is None:
                     continue
                 if not isinstance(document, Mapping) or "kind" not in document:

@@ -346,11 +346,12 @@ def _sinfo(
         say(tables.line(fields, lambda name: _INFO_TITLES[name]))
     with client() as asked:
         nodes = list(asked.rows("nodes"))
+        reserved = _reserved(asked.read("reservation-calendar")["windows"])
         queues = {row["name"]: row for row in asked.rows("cluster-queues")}
         for queue in asked.rows("local-queues", namespace=where):
             if wanted and queue["name"] not in wanted:
                 continue
-            for values in _partition(queue, queues.get(queue["cluster_queue"]), nodes):
+            for values in _partition(queue, queues.get(queue["cluster_queue"]), nodes, reserved):
                 say(tables.line(fields, lambda name, values=values: values[name]))  # type: ignore[misc]
 
 
@@ -388,7 +389,19 @@ def _sprio(
         warn(f"Only the first {_MAX_RANKED} of {_MAX_RANKED + left_out} workloads are shown; -j, -u, -p select others.")
 
 
-def _partition(queue: Row, cluster_queue: Row | None, nodes: Sequence[Row]) -> Iterator[dict[str, str]]:
+def _reserved(windows: Sequence[Row]) -> dict[str, str]:
+    """Slurm's state of each node in a window that is open: `maint`, or `resv` where some workloads are allowed."""
+    found: dict[str, str] = {}
+    for window in windows:
+        if window["state"] in ("Active", "Busy"):
+            state = "maint" if window["maintenance"] else "resv"
+            found |= {node: min(state, found.get(node, state)) for node in window["nodes"]}
+    return found
+
+
+def _partition(
+    queue: Row, cluster_queue: Row | None, nodes: Sequence[Row], reserved: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
     """A line for each state of the nodes of a queue."""
     groups = (cluster_queue or {}).get("resource_groups") or ()
     flavors = {flavor["name"] for group in groups for flavor in group["flavors"]}
@@ -397,7 +410,10 @@ def _partition(queue: Row, cluster_queue: Row | None, nodes: Sequence[Row]) -> I
     states: dict[str, list[str]] = {}
     for node in nodes:
         if flavors & set(node["flavors"]):
-            states.setdefault(_node_state(node), []).append(node["name"])
+            state = _node_state(node)
+            if state not in ("down", "drain"):
+                state = reserved.get(node["name"], state)
+            states.setdefault(state, []).append(node["name"])
     for state, names in sorted(states.items()) or [("n/a", [])]:
         yield {
             "P": queue["name"],

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from accounts.models import Cluster
-from queues.models import Workload, WorkloadEvent
+from queues.models import Reservation, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.models import SchedulingCycle
@@ -84,3 +84,15 @@ def test_history_beyond_the_retention_goes() -> None:
     drop_old_history(START)
     assert WorkloadEvent.objects.get().workload_name == "1"
     assert SchedulingCycle.objects.get().number == 1
+
+
+def test_reservations_that_ended_long_ago_are_deleted_and_recurring_ones_stay() -> None:
+    cluster = make_cluster()
+    for name, days, recurrence in (("old", 181, "None"), ("young", 179, "None"), ("weekly", 181, "Weekly")):
+        end = START - timedelta(days=days)
+        Reservation.objects.create(
+            cluster=cluster, name=name, node_names=["a"], starts_at=end - timedelta(hours=1), ends_at=end,
+            recurrence=recurrence, created_at=end,
+        )  # fmt: skip
+    drop_old_history(START)
+    assert set(Reservation.objects.values_list("name", flat=True)) == {"young", "weekly"}
