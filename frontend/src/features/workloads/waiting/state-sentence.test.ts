@@ -48,6 +48,8 @@ const explanation = (change: Partial<Explanation>): Explanation => ({
   factors: null,
   planned_start: null,
   would_delay: null,
+  reservations: [],
+  limit_to_start: null,
   ...change,
 });
 
