@@ -11,6 +11,7 @@ from itertools import islice, product
 from scheduling.advice.move_bounds import MoveBounds, Nodes
 from scheduling.advice.move_check import MoveCheck, Nominate
 from scheduling.cycle.assignment import Assignment, Mode, RefusalKind
+from scheduling.cycle.closed_nodes import closed_nodes
 from scheduling.cycle.explain import describe_refusals
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.fragmentation_report import (
@@ -253,6 +254,7 @@ def _to_place(state: State, info: WorkloadInfo, flavors: Sequence[Sequence[str]]
                 {key: value for spec in specs for key, value in spec.node_labels.items()},
                 tuple(toleration for spec in specs for toleration in spec.tolerations),
                 namespace=info.workload.namespace,
+                closed_nodes=closed_nodes(state, info),
             )
         )
     return found

@@ -11,6 +11,7 @@ from scheduling.model.device import Device
 from scheduling.model.node import Node
 from scheduling.model.selectors import LabelSelector
 from scheduling.model.workload import PodSet
+from scheduling.reservations.reservation import Reservation
 from tests.scheduling.world_helpers import Builder, pod_set, reason_of, settled
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
@@ -73,6 +74,19 @@ def test_moves_within_the_flavor_that_needs_the_fewest() -> None:
 
 def outcome(builder: Builder, name: str) -> str:
     return builder.world.advise_moves(f"team/{name}").outcome
+
+
+def test_no_pod_moves_onto_a_reserved_node() -> None:
+    for nodes, found in (((), "Moves"), (("b1",), "NoPlan")):
+        builder = two_flavors()
+        admit(builder, "a-large", 14_000, 1.0)
+        admit(builder, "b-middle", 10_000, 2.0)
+        admit(builder, "b-small", 4000, 3.0)
+        builder.pending("wide", "q", [gpus(13_000)], at=4.0)
+        if nodes:
+            builder.world.set_reservation(Reservation("r", 2000.0, 3000.0, frozenset(nodes)))
+        settled(builder.world)
+        assert outcome(builder, "wide") == found
 
 
 def test_a_workload_that_fits_gets_no_moves() -> None:
