@@ -223,12 +223,16 @@ def test_preemption_never_frees_a_closed_node() -> None:
     assert nodes_of(world, "low-a") == ["a"]
 
 
-def test_equal_workloads_are_barred_by_the_same_reservations_and_have_the_same_limit() -> None:
+@pytest.mark.parametrize("reserved_first", [True, False])
+def test_equal_workloads_are_barred_by_the_same_reservations_and_have_the_same_limit(reserved_first: bool) -> None:
     world = two_nodes().world
-    users = Admittance(users=frozenset({"ann"}))
-    world.set_reservation(reservation("a", "b", allowed=users))
+    reserved = reservation("a", "b", allowed=Admittance(users=frozenset({"ann"})))
+    if reserved_first:
+        world.set_reservation(reserved)
     for number, (user, limit) in enumerate([("bob", {}), ("ann", {}), ("bob", limited(10))]):
         world.set_workload(workload(f"w{number}", "q", whole(), at=number, submitted_by=user, **limit), 0.0)
+    if not reserved_first:
+        world.set_reservation(reserved)
     assert started(world) == ["w1", "w2"], "the refusal of the first refuses neither of the others"
 
 
@@ -314,6 +318,29 @@ def test_a_failed_node_is_replaced_by_an_open_one() -> None:
         assert nodes_of(world, "w") == expected
 
 
+def test_pods_without_devices_move_to_an_open_node() -> None:
+    for reserved, expected in (((), "b"), (("b",), "c")):
+        builder = Builder().flavor("tas", topology_name="hosts")
+        builder.world.set_topology(Topology("hosts", (HOSTNAME_LABEL,)))
+        builder.queue("q", {"tas": 100})
+        for name in "abc":
+            node = Node(name, {HOSTNAME_LABEL: name}, allocatable={"cpu": 4000, "pods": 110})
+            builder.world.set_node(node)
+        builder.pending("w", "q", 4)
+        assert started(builder.world) == ["w"]
+        builder.world.set_reservation(reservation(*reserved or ("none",)))
+        found = builder.world.workload(f"{NAMESPACE}/w")
+        assert found is not None
+        builder.world.set_workload(replace(found, unhealthy_nodes=("a",)), 1.0)
+        settled(builder.world, 1.0)
+        moved = builder.world.workload(f"{NAMESPACE}/w")
+        assert moved is not None
+        assert moved.admission is not None
+        topology = moved.admission.pod_set_assignments[0].topology_assignment
+        assert topology is not None
+        assert [domain.values for domain in topology.domains] == [(expected,)]
+
+
 def test_a_planned_start_waits_for_the_end_of_the_window() -> None:
     """The head needs both nodes. One is busy for 500 seconds, and both are reserved from 1000 to 2000."""
     for seconds, expected in ((400, 500.0), (600, END)):
@@ -334,6 +361,16 @@ def test_a_workload_passes_a_plan_that_a_window_delays() -> None:
     world.set_workload(workload("head", "q", whole(pods=2), at=1.0, **limited(600)), 0.0)
     world.set_workload(workload("passes", "q", whole(), at=2.0, **limited(900)), 0.0)
     assert started(world) == ["passes"], "it ends before the head's start, which is the end of the window"
+
+
+def test_a_workload_passes_a_plan_that_has_room_beside_it_when_the_window_ends() -> None:
+    """The head needs three of four nodes, two of which are reserved; one stays free beside it."""
+    builder = Builder().queue("q", {"default": PLENTY}, backfill=BackfillPolicy.EASY)
+    for name in "abcd":
+        builder.world.set_node(gpu_node(name))
+    builder.world.set_reservation(reservation("c", "d"))
+    builder.pending("head", "q", whole(pods=3)).pending("passes", "q", whole(), at=1.0)
+    assert started(builder.world) == ["passes"]
 
 
 def test_the_windows_that_evict_a_workload() -> None:
