@@ -29,6 +29,13 @@ def _headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Token {token}"} if token else {}
 
 
+def _moment(call: Call[Any], at: str) -> dict[str, str]:
+    """The parameter of a read of the past. Raises `ClientError` for a call that has none."""
+    if call.method != "GET" or call.is_wire:
+        raise ClientError("at: Forbidden: earlier states are shown of workloads, nodes and devices, as tables.")
+    return {"at": at}
+
+
 def _patience(usual: httpx.Timeout, silent_seconds: float) -> httpx.Timeout:
     """The usual time-outs, with this many seconds for the server to answer."""
     read = None if usual.read is None else usual.read + silent_seconds
@@ -66,9 +73,11 @@ class Client:
         cluster: str = "default",
         timeout_seconds: float = 30,
         verify: bool | str = True,
+        at: str = "",
     ) -> None:
         self.url = url
         self.cluster = cluster
+        self._at = at
         self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout_seconds, verify=verify)
 
     def __enter__(self) -> Self:
@@ -86,6 +95,8 @@ class Client:
     def send(self, call: Call[T]) -> T:
         """Send a call of `kueueweb_client.calls`. After a 429, it is repeated once, when the server allows it."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
+        if self._at:
+            arguments["params"] |= _moment(call, self._at)
         try:
             response = self._http.request(**arguments)
             if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():

@@ -13,6 +13,7 @@ from django.db import connection
 
 from accounts.models import Cluster, Role, RoleBinding
 from clusters.manifests import apply_manifests
+from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from kueueweb_client import ApiError, Client, calls
 from queues.models import ClusterQueue, Workload
 from scheduler.leader.engine import Engine
@@ -221,3 +222,19 @@ def test_a_watch_writes_the_list_and_then_each_change(alice: Run, server: str, t
         for process in (queues, workloads):
             process.kill()
             process.wait()
+
+
+def test_an_earlier_state_is_listed_and_explained(alice: Run) -> None:
+    submit(2)
+    at = take_checkpoint(Cluster.objects.get()).taken_at.isoformat()
+    Workload.objects.filter(name="w-0").delete()
+    assert "w-0" not in alice("get", "workloads").output
+    assert "w-0" in alice("get", "workloads", "--at", at).output
+    assert alice("get", "nodes", "--at", at).code == 0
+    assert "workloads, nodes and devices" in alice("get", "cq", "--at", at).error
+    assert alice("explain", "w-0", "--at", at).output.startswith("Pending: ")
+    assert alice("explain", "w-0").code == 1
+    refused = alice("get", "workloads", "-o", "yaml", "--at", at)
+    assert (refused.code, "at: Forbidden" in refused.error) == (1, True)
+    before = alice("get", "workloads", "--at", "2020-01-01T00:00:00Z")
+    assert (before.code, "The earliest is from" in before.error) == (1, True)

@@ -14,6 +14,7 @@ from kueueweb_client.cli.printing import Format, Printer, name_of, printer, read
 from kueueweb_client.cli.reading import STATUSES, Reader, Selection, changes, check_filters
 from kueueweb_client.cli.session import (
     AllNamespaces,
+    At,
     Namespace,
     Output,
     OutputOption,
@@ -87,6 +88,7 @@ def _get(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Print objects again whenever they change, until Ctrl-C.")
     ] = False,
+    at: At = "",
 ) -> None:
     """List objects, page after page, or some by their names. -o yaml is manifests, which apply again unchanged."""
     form, argument = read_format(output)
@@ -108,7 +110,7 @@ def _get(
     wanted = Selection(
         labels=selector, fields=field_selector, filters=filters, of=of, sort_by=sort_by, chunk=chunk_size, limit=limit
     )
-    with client() as asked:
+    with client(at) as asked:
         for noun, names in targets:
             where = "" if all_namespaces or not noun.namespaced else namespace_of(namespace)
             try:

@@ -50,12 +50,15 @@ def context() -> Context:
     return current(options.context)
 
 
-def client() -> Client:
-    """A client for this call."""
+At = Annotated[str, typer.Option(help="Show an earlier state: a time with its zone, such as 2026-01-05T09:00:00Z.")]
+
+
+def client(at: str = "") -> Client:
+    """A client for this call; `at`: it reads the state of that moment."""
     from kueueweb_client.client import Client  # importing an HTTP library takes longer than everything else together
 
     found = context()
-    return Client(found.url, found.token, cluster=options.cluster or found.cluster, verify=found.ca_file or True)
+    return Client(found.url, found.token, cluster=options.cluster or found.cluster, verify=found.ca_file or True, at=at)
 
 
 def namespace_of(given: str) -> str:

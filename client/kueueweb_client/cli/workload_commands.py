@@ -12,7 +12,17 @@ from kueueweb_client import calls
 from kueueweb_client.cli.action_commands import DryRun, act
 from kueueweb_client.cli.documentation import document_kind
 from kueueweb_client.cli.files import read, write_applied
-from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, namespace_of, noun_of, say, write_rows
+from kueueweb_client.cli.session import (
+    At,
+    Namespace,
+    Output,
+    OutputOption,
+    client,
+    namespace_of,
+    noun_of,
+    say,
+    write_rows,
+)
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ClientError
 from kueueweb_client.jobs import job_manifest
@@ -189,6 +199,7 @@ def _explain(
     namespace: Namespace = "",
     api_version: Annotated[str, typer.Option(help="The group and version of the kind, GROUP/VERSION.")] = "",
     recursive: Annotated[bool, typer.Option("--recursive", help="List the fields of all fields.")] = False,
+    at: At = "",
 ) -> None:
     """Explain why a workload is where it is; or document the fields of a kind, as kubectl explain does.
 
@@ -201,7 +212,7 @@ def _explain(
         return
     name = name.removeprefix("workload/").removeprefix("wl/")
     where = namespace_of(namespace)
-    with client() as asked:
+    with client(at) as asked:
         found = asked.workload(where, name)
     say(f"{found['status']}: {found['reason'] or 'no reason yet'}")
     say(found["message"] or "Not evaluated yet.")

@@ -14,7 +14,7 @@ from accounts.models import Cluster, RoleBinding
 from gpus.models import Device, DeviceAllocation, Node
 from history.models import Checkpoint
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
-from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
+from queues.models import ClusterQueue, Cohort, LocalQueue, StartEstimate, Workload
 from scheduler.leader.engine import Engine
 from studio.api import explanation_views
 from tests.api_client import SchemaClient
@@ -129,6 +129,17 @@ class TestTheAnswer:
         assert "ETag" in alice.get(f"{API}workloads/team-a/one/")
         answer = alice.get(address("workloads/team-a/one/", take_checkpoint(then).taken_at))
         assert (answer.status_code, "ETag" in answer) == (200, False)
+
+    def test_has_the_estimate_of_then(self, then: Cluster, alice: SchemaClient) -> None:
+        """It was young then, and is old now."""
+        at = timezone.now() - timedelta(hours=1)
+        waiting = Workload.objects.get(namespace="team-a", name="large")
+        StartEstimate.objects.create(workload=waiting, made_at=at, p10_at=at, p50_at=at, p90_at=at)
+        take_checkpoint(then)
+        Checkpoint.objects.update(taken_at=at)
+        found = body(alice, address("workloads/team-a/large/", at))["expected_start"]
+        assert (found["reason"], found["p50_at"] is None) == ("", False)
+        assert body(alice, f"{API}workloads/team-a/large/")["expected_start"]["reason"] == "Outdated"
 
 
 class TestRefusals:

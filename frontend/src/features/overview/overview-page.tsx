@@ -35,7 +35,7 @@ export function OverviewPage({ history }: { history: ReactNode }) {
   return (
     <>
       <PageHeader title={t`Overview`} />
-      {username !== undefined && !admin && <MyJobs username={username} />}
+      {username !== undefined && !admin && !isPast && <MyJobs username={username} />}
       {!isPast && <JudgementLine />}
       <HeatMap />
       <div className={classes.history}>{history}</div>
