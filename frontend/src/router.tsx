@@ -12,6 +12,7 @@ import { sessionQuery } from "@/api/session";
 import { parseMoment } from "@/lib/moment";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
+import { parseCalendarPeriod } from "@/lib/url/calendar-period";
 import { parseChartRange } from "@/lib/url/chart-range";
 import { ALL_CLUSTERS } from "@/lib/url/clusters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
@@ -147,6 +148,13 @@ const flavorsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/hardware/flavors"), "FlavorsRoute"),
 });
 
+const reservationsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/reservations",
+  validateSearch: parseCalendarPeriod,
+  component: lazyRouteComponent(() => import("@/routes/hardware/reservations"), "ReservationsRoute"),
+});
+
 const flavorRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/flavors/$name",
@@ -277,6 +285,7 @@ const routeTree = rootRoute.addChildren([
     nodesRoute,
     nodeRoute,
     flavorsRoute,
+    reservationsRoute,
     flavorRoute,
     topologyRoute,
     cohortRoute,

@@ -49,6 +49,7 @@ export type ObjectKind =
   | "ConfigMap"
   | "Configuration"
   | "LocalQueue"
+  | "Reservation"
   | "ResourceFlavor";
 
 export interface ObjectReference {
@@ -212,6 +213,7 @@ const COLLECTIONS: Record<ObjectKind, string> = {
   ConfigMap: "manifests/configmap",
   Configuration: "manifests/configuration",
   LocalQueue: "local-queues",
+  Reservation: "reservations",
   ResourceFlavor: "resource-flavors",
 };
 

@@ -1,6 +1,7 @@
 /** Parts of the forms of objects: each shows one place of the manifest, and writes it there. */
 import { Autocomplete, Select, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { shownMoment, writtenMoment } from "@/lib/manifest/moment";
 import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
 
 /** One quota of a queue. */
@@ -65,6 +66,37 @@ export function TextField(props: FieldProps) {
 export function NameField({ names, ...props }: FieldProps & { names: readonly string[] }) {
   return (
     <Autocomplete {...shared(props)} data={[...names]} onChange={(text) => setter(props)(text.trim())} />
+  );
+}
+
+/** A moment, in the reader's zone. */
+export function MomentField(props: FieldProps) {
+  const set = setter(props);
+  const { value, ...look } = shared(props);
+  return (
+    <TextInput
+      {...look}
+      type="datetime-local"
+      value={shownMoment(value)}
+      onChange={(event) => {
+        const typed = event.currentTarget.value;
+        set(typed === "" ? "" : writtenMoment(new Date(typed)));
+      }}
+    />
+  );
+}
+
+/** A list of names, one per line. */
+export function NamesField({ manifest, faults, path, label, description = "", onChange }: FieldProps) {
+  const found = read(manifest, path);
+  return (
+    <LinesField
+      label={label}
+      description={description}
+      error={faults.get(placeOf(path))}
+      lines={Array.isArray(found) ? found.map(String) : []}
+      onLines={(lines) => onChange(write(manifest, path, lines.length === 0 ? undefined : lines))}
+    />
   );
 }
 

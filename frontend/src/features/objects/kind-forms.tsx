@@ -6,9 +6,11 @@ import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
 import type { ObjectKind } from "@/api/manifests";
 import { namesQuery } from "@/api/queues";
-import { isFields, type Path, read, readText, type Value, write } from "@/lib/manifest/object";
+import { type Path, read, readText, type Value, write } from "@/lib/manifest/object";
 import { ChoiceField, type FormProps, LinesField, NameField, placeOf, TextField } from "./form";
+import { labelLines, labelsOf } from "./label-lines";
 import { QuotaFields } from "./quota-fields";
+import { ReservationForm } from "./reservation-form";
 import { ConfigMapForm, ConfigurationForm } from "./scheduler-fields";
 
 const NAME: Path = ["metadata", "name"];
@@ -40,6 +42,8 @@ export function KindForm({ kind, ...form }: FormProps & { kind: ObjectKind }) {
       return <CohortForm {...form} />;
     case "LocalQueue":
       return <LocalQueueForm {...form} />;
+    case "Reservation":
+      return <ReservationForm {...form} />;
     case "ResourceFlavor":
       return <FlavorForm {...form} />;
     case "Configuration":
@@ -219,21 +223,6 @@ function FlavorForm(form: FormProps) {
         onLines={(lines) => onChange(write(manifest, taints, taintsOf(lines)))}
       />
     </Stack>
-  );
-}
-
-function labelLines(value: Value | undefined): string[] {
-  return isFields(value)
-    ? Object.entries(value).map(([key, text]) => (text === "" ? key : `${key}=${text}`))
-    : [];
-}
-
-function labelsOf(lines: readonly string[]): Value {
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [key = "", ...rest] = line.split("=");
-      return [key, rest.join("=")];
-    }),
   );
 }
 

@@ -1,8 +1,9 @@
 /** What the editor begins with for an object that is to be new. */
 import type { ObjectKind } from "@/api/manifests";
+import { writtenMoment } from "@/lib/manifest/moment";
 import type { Fields, Manifest } from "@/lib/manifest/object";
 
-const SPECS: Record<Exclude<ObjectKind, "Configuration" | "ConfigMap">, Fields> = {
+const SPECS: Record<Exclude<ObjectKind, "Configuration" | "ConfigMap" | "Reservation">, Fields> = {
   ClusterQueue: {
     queueingStrategy: "BestEffortFIFO",
     namespaceSelector: {},
@@ -25,6 +26,12 @@ const DEVICE_SETTINGS = [
   "",
 ].join("\n");
 
+/** The window of a new reservation: tomorrow from eight to noon, in the reader's zone. */
+function tomorrow(now: Date): Fields {
+  const at = (hour: number) => new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1, hour);
+  return { start: writtenMoment(at(8)), end: writtenMoment(at(12)), ifBusy: "Wait" };
+}
+
 export interface Beginning {
   name?: string;
   /** Of a LocalQueue: where it leads. */
@@ -38,6 +45,9 @@ export function newManifest(kind: ObjectKind, { name = "", clusterQueue }: Begin
   if (kind === "ConfigMap") {
     const metadata = { name: "hami-scheduler-device", namespace: "kube-system" };
     return { apiVersion: "v1", kind, metadata, data: { "device-config.yaml": DEVICE_SETTINGS } };
+  }
+  if (kind === "Reservation") {
+    return { apiVersion: "kueueweb.io/v1", kind, metadata: { name }, spec: tomorrow(new Date()) };
   }
   return {
     apiVersion: "kueue.x-k8s.io/v1beta2",

@@ -22,7 +22,9 @@ function useMayEdit(kind: ObjectKind): boolean {
   // They say how we read a cluster, also one whose objects only the cluster itself changes.
   if (kind === "Configuration" || kind === "ConfigMap") return isClusterAdmin(session);
   if (isMirrored(session, cluster)) return false;
-  return kind === "ResourceFlavor" ? isClusterAdmin(session) : mayEditQueues(session);
+  return kind === "ResourceFlavor" || kind === "Reservation"
+    ? isClusterAdmin(session)
+    : mayEditQueues(session);
 }
 
 export interface ObjectButtonsProps {
@@ -31,8 +33,46 @@ export interface ObjectButtonsProps {
   onDeleted: () => void;
 }
 
+type Opened = "edit" | "delete" | null;
+
+/** The editor or the question that a button has opened. */
+function OpenedDialog({
+  opened,
+  onClose,
+  ...of
+}: ObjectButtonsProps & { opened: Opened; onClose: () => void }) {
+  if (opened === "edit") {
+    return (
+      <Suspense>
+        <ObjectEditor reference={of.reference} onClose={onClose} />
+      </Suspense>
+    );
+  }
+  return opened === "delete" && <DeleteDialog {...of} onClose={onClose} />;
+}
+
+/** The buttons of an object in a row of a table. */
+export function ObjectIconButtons({ reference }: Pick<ObjectButtonsProps, "reference">) {
+  const [opened, open] = useState<Opened>(null);
+  if (!useMayEdit(reference.kind)) return null;
+  const button = { variant: "subtle", color: "gray", size: "sm" } as const;
+  const { name } = reference;
+  const close = () => open(null);
+  return (
+    <>
+      <ActionIcon {...button} aria-label={t`Edit ${name}`} title={t`Edit`} onClick={() => open("edit")}>
+        <Icon name="edit" size={14} />
+      </ActionIcon>
+      <ActionIcon {...button} aria-label={t`Delete ${name}`} title={t`Delete`} onClick={() => open("delete")}>
+        <Icon name="close" size={14} />
+      </ActionIcon>
+      <OpenedDialog opened={opened} reference={reference} onClose={close} onDeleted={close} />
+    </>
+  );
+}
+
 export function ObjectButtons({ reference, onDeleted }: ObjectButtonsProps) {
-  const [opened, open] = useState<"edit" | "delete" | null>(null);
+  const [opened, open] = useState<Opened>(null);
   if (!useMayEdit(reference.kind)) return null;
   const close = () => open(null);
   return (
@@ -53,12 +93,7 @@ export function ObjectButtons({ reference, onDeleted }: ObjectButtonsProps) {
       >
         <Trans>Delete</Trans>
       </Button>
-      {opened === "edit" && (
-        <Suspense>
-          <ObjectEditor reference={reference} onClose={close} />
-        </Suspense>
-      )}
-      {opened === "delete" && <DeleteDialog reference={reference} onClose={close} onDeleted={onDeleted} />}
+      <OpenedDialog opened={opened} reference={reference} onClose={close} onDeleted={onDeleted} />
     </>
   );
 }

@@ -12,6 +12,7 @@ export interface Page {
     | "/gpus"
     | "/nodes"
     | "/flavors"
+    | "/reservations"
     | "/decisions"
     | "/reports"
     | "/what-if"
@@ -38,6 +39,7 @@ export function pagesOf(session: Session, shadowed: boolean): Page[] {
     { to: "/gpus", label: t`GPUs`, icon: "gpus", key: "g" },
     { to: "/nodes", label: t`Nodes`, icon: "nodes", key: "n" },
     { to: "/flavors", label: t`Flavors`, icon: "flavors", key: "f" },
+    { to: "/reservations", label: t`Reservations`, icon: "clock", key: "v" },
     { to: "/decisions", label: t`Decisions`, icon: "decisions", key: "d" },
     { to: "/reports", label: t`Reports`, icon: "reports", key: "r" },
     { to: "/what-if", label: t`What if`, icon: "question", key: "i" },

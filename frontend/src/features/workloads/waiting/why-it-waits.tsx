@@ -10,7 +10,7 @@ import { explanationQuery } from "@/api/workloads";
 import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
-import { formatAge, formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
+import { formatAge, formatDuration, formatMinute, formatTimestamp, secondsBetween } from "@/lib/time";
 import classes from "../workloads.module.css";
 import { expectedWords } from "./expected-start";
 import { ExplanationTables } from "./explanation";
@@ -134,6 +134,12 @@ function Facts({
       t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
     explanation?.planned_start != null &&
       t`planned to start at ${formatTimestamp(explanation.planned_start.starts_at)}`,
+    ...(explanation?.reservations ?? []).map(
+      ({ reservation, starts_at, ends_at }) =>
+        t`reservation ${reservation} from ${formatMinute(starts_at)} to ${formatMinute(ends_at, starts_at)}`,
+    ),
+    explanation?.limit_to_start != null &&
+      t`with a time limit of at most ${formatDuration(explanation.limit_to_start)} it could start now`,
     retry !== null && workload.status !== "Finished" && t`may be tried again in ${formatDuration(retry)}`,
   ].filter((fact) => fact !== false);
   return (
