@@ -9,10 +9,10 @@ import {
   retainSearchParams,
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
+import { parseCalendarPeriod } from "@/lib/calendar-period";
 import { parseMoment } from "@/lib/moment";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
-import { parseCalendarPeriod } from "@/lib/url/calendar-period";
 import { parseChartRange } from "@/lib/url/chart-range";
 import { ALL_CLUSTERS } from "@/lib/url/clusters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";

@@ -4,7 +4,7 @@ import { ActionIcon, Alert, Button, Group, Menu, Text } from "@mantine/core";
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster, useLive } from "@/api/cluster";
-import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
+import { type CordonChange, type CordonTarget, useCordon } from "@/api/hardware/cordon";
 import { nodePodsQuery } from "@/api/nodes";
 import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import { useTrial } from "@/api/studio/questions";

@@ -5,7 +5,7 @@ import { Alert, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { type ReservationDraft, reservationPreviewQuery } from "@/api/reservations";
+import { type ReservationDraft, reservationPreviewQuery } from "@/api/hardware/reservations";
 import { WorkloadNames } from "@/components/object-links";
 import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
 import { formatMinute } from "@/lib/time";

@@ -3,7 +3,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
-import type { ReservationWindow } from "@/api/reservations";
+import type { ReservationWindow } from "@/api/hardware/reservations";
 import { BadgeDot } from "@/components/badge-dot";
 import { Facts } from "@/components/facts";
 import { NodeLink, WorkloadNames } from "@/components/object-links";

@@ -2,7 +2,7 @@ import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import type { ReservationWindow } from "@/api/reservations";
+import type { ReservationWindow } from "@/api/hardware/reservations";
 import { renderPart, serve } from "@/test-render";
 import { ReservationsPage } from "./reservations-page";
 import { reservationsOf } from "./windows";

@@ -5,14 +5,14 @@ import { ActionIcon, Button, Group, SegmentedControl, Skeleton, Stack, Text } fr
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
-import { calendarQuery } from "@/api/reservations";
+import { calendarQuery } from "@/api/hardware/reservations";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { QueryError } from "@/components/query-error";
+import { type CalendarPeriod, daysOf, shifted } from "@/lib/calendar-period";
 import { useNow } from "@/lib/clock";
-import { type CalendarPeriod, daysOf, shifted } from "@/lib/url/calendar-period";
 import { ReservationTable } from "./reservation-table";
 import { Timeline } from "./timeline";
 import { reservationsOf } from "./windows";

@@ -1,6 +1,6 @@
 /** The windows of a calendar, by reservation, in words. */
 import { t } from "@lingui/core/macro";
-import type { ReservationWindow } from "@/api/reservations";
+import type { ReservationWindow } from "@/api/hardware/reservations";
 import { formatMinute } from "@/lib/time";
 
 export interface Reservation {

@@ -1,6 +1,6 @@
 /** Cordoning, draining and uncordoning nodes and devices: for cluster admins. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api } from "./client";
+import { answer, api } from "@/api/client";
 
 /** A node by its name, or a device by its uuid. */
 export type CordonTarget = { node: string } | { device: string };

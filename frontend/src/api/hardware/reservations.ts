@@ -1,7 +1,7 @@
 /** Windows in which nodes are kept free, and the effect that a reservation would have. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { answer, api } from "./client";
-import type { components } from "./schema.gen";
+import { answer, api } from "@/api/client";
+import type { components } from "@/api/schema.gen";
 
 export type ReservationWindow = components["schemas"]["ReservationWindow"];
 export type ReservationDraft = components["schemas"]["ReservationRequestRequest"];
