@@ -233,8 +233,8 @@ def test_an_earlier_state_is_listed_and_explained(alice: Run) -> None:
     assert alice("get", "nodes", "--at", at).code == 0
     assert "workloads, nodes and devices" in alice("get", "cq", "--at", at).error
     assert alice("explain", "w-0", "--at", at).output.startswith("Pending: ")
-    assert alice("explain", "w-0").code == 1
+    assert alice("explain", "w-0").error.startswith("NotFound")
     refused = alice("get", "workloads", "-o", "yaml", "--at", at)
-    assert (refused.code, "at: Forbidden" in refused.error) == (1, True)
+    assert "at: Forbidden" in refused.error
     before = alice("get", "workloads", "--at", "2020-01-01T00:00:00Z")
-    assert (before.code, "The earliest is from" in before.error) == (1, True)
+    assert "The earliest is from" in before.error

@@ -47,15 +47,17 @@ function Choice({
   const choose = useChooseMoment();
   const [text, setText] = useState(at === undefined ? "" : toLocalInput(at));
   const [first, last] = [checkpoints?.[0], checkpoints?.at(-1)];
-  const asked = Date.parse(text);
+  const minute = Date.parse(text);
+  // The end of the minute, or the checkpoint within it would be a later one.
+  const asked = Math.min(minute + 59_999, Date.now());
   const mistake =
     text === "" || first === undefined
       ? null
-      : Number.isNaN(asked)
+      : Number.isNaN(minute)
         ? t`Choose a day and a time.`
         : asked < first
           ? t`The earliest checkpoint is from ${formatMinute(new Date(first).toISOString())}.`
-          : asked > Date.now()
+          : minute > Date.now()
             ? t`Choose a time that is over.`
             : null;
   if (checkpoints !== undefined && last === undefined) {

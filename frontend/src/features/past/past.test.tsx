@@ -81,6 +81,14 @@ it("refuses a time before the earliest checkpoint", async () => {
   await waitFor(() => expect(screen.getByRole("button", { name: "Show" })).toHaveProperty("disabled", true));
 });
 
+it("takes the minute of the earliest checkpoint", async () => {
+  serve([[/checkpoints/, { body: { taken_at: ["2026-11-29T09:05:40Z"] } }]]);
+  await renderPart(<LookBack cluster="east" at={AT} />);
+  await userEvent.click(screen.getByRole("button", { name: "Look back" }));
+  await screen.findByLabelText(/^Time/);
+  await waitFor(() => expect(screen.getByRole("button", { name: "Show" })).toHaveProperty("disabled", false));
+});
+
 it("finds the checkpoint of a moment", () => {
   const taken = TAKEN.map((at) => Date.parse(at));
   expect(placeOf(taken, Date.parse(AT))).toBe(1);
