@@ -20,13 +20,13 @@ from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
 from scheduling.devices.claims.charges import ClaimRefusal
 from scheduling.devices.search.fragmentation_report import FragmentationReport, cluster_report, used_device_count
-from scheduling.lifecycle.conditions import release
+from scheduling.lifecycle.conditions import evict, release, reservation_started
 from scheduling.lifecycle.elastic import scaled_down
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.decisions import CycleResult, Outcome
 from scheduling.model.vendor import NVIDIA, DeviceVendor
-from scheduling.model.vocabulary import ConditionType, DecisionKind, PendingReason
+from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason, PendingReason
 from scheduling.model.workload import Workload
 from scheduling.reservations.reserved_nodes import Claimant, ReservedWindow
 from scheduling.state.known_objects import KnownObjects, used_nodes
@@ -262,6 +262,19 @@ class World(WorldObjects):
             return None
         claimant = Claimant.of(info.workload, info.cluster_queue)
         return state.reservations.evicting(claimant, used_nodes(info), now)
+
+    def evict_for_windows(self, now: float) -> list[str]:
+        """Ask the workloads whose nodes such a window has taken to stop; return their keys. For runs without the steps
+        of `scheduling.lifecycle.reconcile`."""
+        asked: list[str] = []
+        for key in self.objects.reserving() if self._state.reservations else ():
+            window, workload = self.evicting_window(key, now), self.workload(key)
+            if window is None or window.starts_at > now or workload is None or workload.is_true(ConditionType.EVICTED):
+                continue
+            message = reservation_started(window.reservation)
+            self.set_workload(evict(workload, EvictionReason.RESERVATION_STARTED, message, now), now)
+            asked.append(key)
+        return asked
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
 

@@ -189,6 +189,11 @@ def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
     return f"{reason}DueTo{cause}" if reason is EvictionReason.DEACTIVATED and cause else reason.value
 
 
+def reservation_started(name: str) -> str:
+    """Return the message of an eviction for a reservation."""
+    return f"The reservation {name} of its nodes has started"
+
+
 def eviction_event(reason: EvictionReason, cause: str = "") -> str:
     """The reason of the eviction event."""
     return f"EvictedDueTo{eviction_reason(reason, cause)}"

@@ -437,7 +437,7 @@ def _by_reservation(workload: Workload, context: WorkloadContext, now: float) ->
     window = context.evicting_window
     if window is None or now < window.starts_at:
         return None
-    message = f"The reservation {window.reservation} of its nodes has started"
+    message = to.reservation_started(window.reservation)
     return _evict(workload, EvictionReason.RESERVATION_STARTED, message, now)
 
 

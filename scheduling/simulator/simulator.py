@@ -132,11 +132,9 @@ class Simulator:
 
     def _evict_for_windows(self, now: float) -> None:
         """Stop the workloads whose nodes a reservation takes now. They wait again."""
-        for key in self.world.objects.reserving() if self.world.objects.reservations else ():
-            window = self.world.evicting_window(key, EPOCH + now)
-            if window is not None and window.starts_at <= EPOCH + now:
-                self._runs[key] += 1
-                self.world.release_workload(key, EPOCH + now)
+        for key in self.world.evict_for_windows(EPOCH + now):
+            self._runs[key] += 1
+            self.world.release_workload(key, EPOCH + now)
 
     def _arrive(self, now: float) -> None:
         while self._arrivals and self._arrivals[0][0] <= now:

@@ -90,14 +90,10 @@ class ForwardCycles:
         if at is None or at > MAX_WINDOW_SECONDS or (self._ends and self._ends[0][0] <= at):
             return self._end_next()
         self._world.advance(self._now + at)
-        for key in [key for key in self._until if self._is_evicted(key, self._now + at)]:
-            del self._until[key]
+        for key in self._world.evict_for_windows(self._now + at):
+            self._until.pop(key, None)
             self._world.release_workload(key, self._now + at)
         return at
-
-    def _is_evicted(self, key: str, now: float) -> bool:
-        window = self._world.evicting_window(key, now)
-        return window is not None and window.starts_at <= now
 
     def _end_next(self) -> float | None:
         """End the next workload, and those that end soon after; return the seconds from now, None if none ends."""

@@ -26,6 +26,7 @@ from scheduling.model.selectors import HOSTNAME_LABEL, LabelSelector, Taint, Tai
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import NVIDIA
 from scheduling.model.vocabulary import AdmissionMode, PlacementScope, StopPolicy
+from scheduling.reservations.reservation import Admittance, Reservation
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 from tests.claim_objects import DRIVER, claim_template, driver_class, request, resource_slice
@@ -179,11 +180,22 @@ def change(builder: Builder, step: Step) -> None:
         lambda: world.set_placement_policies(("binpack", "spread", "fgd")[value % 3], ("spread", "binpack")[which % 2]),
         lambda: world.set_device_objects(claimable(NODES[which % 4], value)),
         lambda: world.sample_usage(NOW + value),
+        lambda: world.set_reservation(
+            Reservation(
+                f"r{which % 2}",
+                NOW + 30.0 * (value % 3),
+                NOW + 100.0,
+                frozenset({NODES[value % 4]}),
+                {RACK: "r1"} if value % 4 == 3 else {},
+                allowed=Admittance(cluster_queues=frozenset({QUEUES[which % 3]}) if value % 2 else frozenset()),
+            )
+        ),
+        lambda: world.delete_reservation(f"r{which % 2}"),
     ]
     operations[kind % len(operations)]()
 
 
-OPERATIONS = 32
+OPERATIONS = 34
 STEPS = st.lists(st.tuples(st.integers(0, OPERATIONS - 1), st.integers(0, 11), st.integers(0, 11)), max_size=8)
 
 
@@ -216,6 +228,8 @@ def shown(world: World) -> dict[str, object]:
         "typical": world.typical_pods(),
         "skips": world.preemption_skips(),
         "configuration": world.configuration,
+        "reservations": {name: world.objects.reserved_nodes(name) for name in world.objects.reservations},
+        "windows": {key: world.evicting_window(key, NOW) for key in known},
     }
 
 

@@ -208,3 +208,25 @@ def test_can_i_write(clients: dict[str, APIClient]) -> None:
             clients["A"], "delete", resource.group, resource.plural, "team-a" if resource.namespaced else ""
         )
         assert not may(clients["V"], "patch", resource.group, resource.plural, "team-a" if resource.namespaced else "")
+
+
+def test_a_reservation_is_made_patched_and_deleted(alice: APIClient, bob: APIClient, queues: Cluster) -> None:
+    address = "/apis/kueueweb.io/v1/reservations"
+    spec = {"start": "2030-01-08T08:00:00Z", "end": "2030-01-08T12:00:00Z", "nodes": {"names": ["n1"]}}
+    body = {"apiVersion": "kueueweb.io/v1", "kind": "Reservation", "metadata": {"name": "firmware"}, "spec": spec}
+    assert send(bob, "POST", address, body).status_code == 403
+    made = send(alice, "POST", address, body)
+    assert made.status_code == 201, made.content
+    assert made.json()["spec"] == spec
+    assert refused(send(alice, "POST", address, body)) == (409, "AlreadyExists")
+    patched = send(alice, "PATCH", f"{address}/firmware", {"spec": {"ifBusy": "Evict"}}, MERGE)
+    assert patched.json()["spec"] == {**spec, "ifBusy": "Evict"}
+    wrong = send(alice, "PATCH", f"{address}/firmware", {"spec": {"end": "2030-01-08T08:00:00Z"}}, MERGE)
+    assert refused(wrong) == (422, "Invalid")
+    assert "spec.end" in wrong.json()["message"]
+    accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    [row] = alice.get(address, headers={"Accept": accept}).json()["rows"]
+    assert row["cells"][:3] == ["firmware", "2030-01-08T08:00:00Z", "2030-01-08T12:00:00Z"]
+    assert bob.get(address).status_code == 403
+    assert send(alice, "DELETE", f"{address}/firmware").status_code == 200
+    assert alice.get(f"{address}/firmware").status_code == 404

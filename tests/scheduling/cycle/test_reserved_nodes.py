@@ -484,8 +484,8 @@ class Run:
         for each in windows:
             self.world.set_reservation(each)
 
-    def play(self, seconds: int = 100) -> Run:
-        for now in range(seconds):
+    def play(self, since: int = 0, until: int = 100) -> Run:
+        for now in range(since, until):
             self.world.advance(float(now))
             self._end(now)
             self._evict(now)
@@ -506,12 +506,11 @@ class Run:
                 self.world.finish_workload(f"{NAMESPACE}/{name}", float(now))
 
     def _evict(self, now: int) -> None:
-        for name in [*self.started]:
-            window = self.world.evicting_window(f"{NAMESPACE}/{name}", float(now))
-            if window is not None and window.starts_at <= now:
-                del self.started[name]
-                self.evicted.append(name)
-                self.world.release_workload(f"{NAMESPACE}/{name}", float(now))
+        for key in self.world.evict_for_windows(float(now)):
+            name = key.removeprefix(f"{NAMESPACE}/")
+            del self.started[name]
+            self.evicted.append(name)
+            self.world.release_workload(key, float(now))
 
     def _arrive(self, now: int) -> None:
         for name, asked in self.asked.items():
@@ -552,8 +551,16 @@ def test_a_reservation_made_over_running_workloads_evicts_them_at_its_start(
 ) -> None:
     early = [replace(each, at=0, runs=99, limit=None) for each in asked]
     run = Run(early, [], topology=topology)
-    run.play(1)
+    run.play(until=1)
+    held = {name: set(nodes_of(run.world, name)) for name in run.started}
     run.windows = [each for each in windows if each.if_busy is BusyPolicy.EVICT]
     for each in windows:
         run.world.set_reservation(each)
-    run.play(100)
+    run.play(since=1)
+    closing = [each for each in windows if each.if_busy is BusyPolicy.EVICT]
+    expected = {
+        name
+        for name, used in held.items()
+        if any(used & each.node_names and run.asked[name].user not in each.allowed.users for each in closing)
+    }
+    assert expected <= set(run.evicted)
