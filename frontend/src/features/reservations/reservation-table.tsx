@@ -10,6 +10,7 @@ import { NodeLink, WorkloadNames } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAge, formatTimestamp } from "@/lib/time";
+import classes from "./reservations.module.css";
 import { allowedTexts, type Reservation, recurrenceText, stateWords, windowText } from "./windows";
 
 interface ReservationTableProps {
@@ -77,10 +78,11 @@ function Row({ name, window, now, buttons }: RowProps) {
           </Text>
         )}
       </Table.Td>
-      <Table.Td data-label={t`State`}>
+      <Table.Td data-label={t`State`} data-wide>
         <StateOfWindow window={window} />
       </Table.Td>
       <Table.Td
+        className={classes.whole}
         data-label={t`Window`}
         title={`${formatTimestamp(window.starts_at)} – ${formatTimestamp(window.ends_at)}`}
       >
@@ -120,11 +122,11 @@ function StateOfWindow({ window }: { window: ReservationWindow }) {
     <>
       <BadgeDot label={label} color={color} hint={hint} />
       {window.busy_count > 0 && (
-        <Text fz="xs" c="var(--kw-muted)">
+        <Text fz="xs" c="var(--kw-muted)" className={classes.busy}>
           <WorkloadNames
             text={plural(window.busy_count, { one: "# workload still runs", other: "# workloads still run" })}
             count={window.busy_count}
-            workloads={window.busy.map(({ namespace, name }) => `${namespace}/${name}`)}
+            workloads={window.busy.slice(0, MOST_NAMED).map(({ namespace, name }) => `${namespace}/${name}`)}
           />
         </Text>
       )}
@@ -132,6 +134,7 @@ function StateOfWindow({ window }: { window: ReservationWindow }) {
   );
 }
 
+const MOST_NAMED = 2;
 const MOST_NODES = 3;
 
 function Nodes({ names }: { names: readonly string[] }) {
@@ -140,7 +143,7 @@ function Nodes({ names }: { names: readonly string[] }) {
   return (
     <span title={names.join(", ")}>
       {names.slice(0, MOST_NODES).map((name, at) => (
-        <span key={name}>
+        <span key={name} className={classes.whole}>
           {at > 0 && ", "}
           <NodeLink name={name} />
         </span>
