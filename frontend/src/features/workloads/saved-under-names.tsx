@@ -124,6 +124,7 @@ function NewName({ label, isPending, onSave }: NewNameProps) {
     <Group gap={4} wrap="nowrap">
       <TextInput
         size="xs"
+        flex={1}
         aria-label={label}
         placeholder={t`Name`}
         maxLength={60}
@@ -135,7 +136,7 @@ function NewName({ label, isPending, onSave }: NewNameProps) {
           save();
         }}
       />
-      <Button size="xs" disabled={wanted === "" || isPending} onClick={save}>
+      <Button size="xs" flex="none" disabled={wanted === "" || isPending} onClick={save}>
         <Trans>Save</Trans>
       </Button>
     </Group>
