@@ -32,8 +32,9 @@ class CheckpointsView(ClusterView):
 
     @extend_schema(responses=CheckpointsSerializer)
     def get(self, request: Request) -> Response:
-        """List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it
-        names.
+        """List the moments of the checkpoints that are kept.
+
+        `at` shows the last one at or before the moment that it names.
         """
         found = Checkpoint.objects.filter(cluster=self.cluster).order_by("taken_at")
         return Response({"taken_at": list(found.values_list("taken_at", flat=True))})

@@ -281,9 +281,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it names
-         * @description List the moments of which checkpoints are kept: `at` shows the last one at or before the moment that it
-         *     names.
+         * List the moments of the checkpoints that are kept
+         * @description List the moments of the checkpoints that are kept.
+         *
+         *     `at` shows the last one at or before the moment that it names.
          */
         get: operations["checkpoints_retrieve"];
         put?: never;
