@@ -7,6 +7,7 @@ import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-qu
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo } from "react";
 import { useCluster, useClusterOf, useInCluster, useIsSeveral } from "@/api/cluster";
+import { useIsPast } from "@/api/past/past";
 import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
 import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
@@ -213,6 +214,8 @@ function WorkloadTable({ filters, view, onView, onOpened, onClear }: WorkloadTab
 }
 
 function NoWorkloads({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  const isPast = useIsPast();
+  if (!filtered && isPast) return <EmptyState icon="workloads" title={t`No workloads at that moment`} />;
   if (!filtered) {
     return (
       <EmptyState icon="workloads" title={t`No workloads yet`}>
