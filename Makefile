@@ -118,7 +118,7 @@ format: $(VENV)/.dev ## bring the Python code into the style that lint checks
 	$(BIN)/ruff format .
 
 .PHONY: schema
-schema: $(VENV)/.dev ## write the REST schema and the front end's types again
+schema: $(VENV)/.dev ## write the REST schema again, and the types that the front end makes from it
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json --file docs/openapi.json
 	$(FRONTEND) run schema
 

@@ -107,11 +107,11 @@ def wheel() -> Path:
 
 
 def files_of(names: Iterable[str]) -> Iterable[Path]:
-    """The files among the names, and those below the folders among them, tests left out."""
+    """The files among the names, and those below the folders among them, without tests and without types alone."""
     for name in names:
         path = FRONTEND / name
         found = path.rglob("*") if path.is_dir() else [path]
-        yield from (file for file in found if file.is_file() and ".test." not in file.name)
+        yield from (file for file in found if file.is_file() and not {".test", ".gen"} & set(file.suffixes))
 
 
 def fingerprint(files: Iterable[Path]) -> str:
