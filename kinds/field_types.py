@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -256,6 +257,8 @@ class Structure(FieldType):
 NO_MOMENT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands for a time that is missing or wrong. A row never has it."""
 _LATEST_MOMENT: Final = datetime(9000, 1, 1, tzinfo=UTC)
+_RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+"""A time without a zone would be read in the zone of the process."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,7 @@ class Moment(FieldType):
         if not text:
             return self.default
         try:
-            found = datetime.fromtimestamp(parse_rfc3339(text), UTC) if "T" in text else None
+            found = datetime.fromtimestamp(parse_rfc3339(text), UTC) if _RFC3339.fullmatch(text) else None
         except (ValueError, OverflowError, OSError):
             found = None
         if found is None or not NO_MOMENT < found < _LATEST_MOMENT:

@@ -36,6 +36,8 @@ KIND: Final = "Reservation"
 MAX_DAYS: Final = 92
 MAX_BUSY: Final = 20
 MAX_HOLDERS: Final = 100
+_LAST_YEAR: Final = 9000
+"""Later windows could end beyond the last year of a date."""
 
 
 class AdmittanceSerializer(serializers.Serializer[Any]):
@@ -111,8 +113,8 @@ class ReservationCalendarView(ClusterView):
     def get(self, request: Request) -> Response:
         """List the windows in which nodes are reserved, with their states.
 
-        Every user with a role may read it. Names of workloads are those that the reader may see; who is allowed is
-        shown to readers who see all namespaces.
+        Every user with a role may read it. Names of workloads are those that the reader may see; the workloads that a
+        reservation allows are shown to readers who see all namespaces.
         """
         since, until = _period(request)
         shown, truncated = windows_between(self.cluster, since.timestamp(), until.timestamp(), time.time())
@@ -215,9 +217,10 @@ class ReservationPreviewView(ClusterView):
             raise ValidationError({"name": "Required value: name the reservation."})
         with transaction.atomic():
             apply_json(self.cluster, KINDS[KIND], body, name=name, actor=self.access.username)
-            answer = self._effects(Reservation.objects.get(cluster=self.cluster, name=name))
+            row = Reservation.objects.get(cluster=self.cluster, name=name)
             transaction.set_rollback(True)
-        return Response(answer)
+        # Without the lock of the configuration, for which the scheduler's batches wait.
+        return Response(self._effects(row))
 
     def _effects(self, row: Reservation) -> dict[str, Any]:
         now = time.time()
@@ -255,6 +258,9 @@ def _holders(users: Iterable[NodeUser], nodes: Iterable[str], *, evicted: bool) 
 def _period(request: Request) -> tuple[datetime, datetime]:
     query = CalendarQuery(data=request.query_params.dict())
     query.is_valid(raise_exception=True)
+    for name, moment in query.validated_data.items():
+        if moment.year >= _LAST_YEAR:
+            raise ValidationError({name: f"Invalid value: must be before the year {_LAST_YEAR}."})
     since = query.validated_data.get("since") or timezone.now()
     until = query.validated_data.get("until") or since + timedelta(days=7)
     if until <= since:

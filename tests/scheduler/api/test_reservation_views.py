@@ -161,7 +161,14 @@ def test_the_period_is_bounded(alice: SchemaClient, since: str, until: str) -> N
     assert "until: Invalid value" in response.json()["message"]
 
 
-def test_the_preview_tells_who_would_be_evicted_and_stores_nothing(
+@pytest.mark.parametrize("period", [{"since": "9999-12-30T00:00:00Z"}, {"until": "9999-12-31T23:00:00Z"}])
+def test_the_period_ends_before_the_last_years(alice: SchemaClient, period: dict[str, str]) -> None:
+    response = alice.get(CALENDAR, period)
+    assert response.status_code == 400
+    assert "must be before the year 9000" in response.json()["message"]
+
+
+def test_the_preview_lists_evicted_workloads_and_stores_nothing(
     alice: SchemaClient, bob: SchemaClient, cluster: Cluster, now: datetime
 ) -> None:
     running(cluster, "endless", "n1")

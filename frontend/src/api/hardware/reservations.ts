@@ -21,7 +21,7 @@ export function calendarQuery(cluster: string, since: number, until: number) {
   });
 }
 
-/** The workloads that a reservation would stop or hold up. Nothing is stored. */
+/** The workloads that a reservation would evict or keep waiting. Nothing is stored. */
 export function reservationPreviewQuery(cluster: string, draft: ReservationDraft) {
   return queryOptions({
     queryKey: ["reservation-preview", cluster, draft] as const,

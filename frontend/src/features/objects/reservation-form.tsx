@@ -1,4 +1,4 @@
-/** The form of a Reservation, and the workloads that it would stop or hold up. */
+/** The form of a Reservation, and the workloads that it would evict or keep waiting. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, SimpleGrid, Stack, Text } from "@mantine/core";
@@ -174,7 +174,7 @@ function ImpactOf({ draft }: { draft: ReservationDraft }) {
               other: "# waiting workloads could not start on these nodes now.",
             })}{" "}
             <Trans>
-              Without a time limit: {waiting.without_limit}. With a limit that ends in the window:{" "}
+              Without a time limit: {waiting.without_limit}. With a limit that lasts into the window:{" "}
               {waiting.too_long}.
             </Trans>
           </Text>
