@@ -17,7 +17,7 @@ export function sessionQuery() {
   });
 }
 
-/** Nothing of the past can be changed: the session of somebody who may only look, so that no page offers to. */
+/** Nothing of the past can be changed: the session has the rights to read alone, so that no page offers a change. */
 function readingOnly(session: Session): Session {
   const user = session.user && { ...session.user, is_cluster_admin: false };
   return { ...session, user, roles: session.roles.map((binding) => ({ ...binding, role: "viewer" })) };

@@ -7,6 +7,7 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
+import { shownMoment, shownMs } from "@/lib/moment";
 import { basePath } from "@/lib/url/base-path";
 import { filterQuery, type WorkloadFilters, type WorkloadGroup } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
@@ -57,7 +58,7 @@ export function workloadsQuery(
 function listQuery(cluster: string, filters: WorkloadFilters, sort: string, annotations: readonly string[]) {
   const asked = annotations.length === 0 ? {} : { annotations: annotations.join(",") };
   const ordering = sort as WorkloadOrdering;
-  return { cluster, ordering, limit: PAGE_SIZE, ...asked, ...filterQuery(filters, Date.now()) };
+  return { cluster, ordering, limit: PAGE_SIZE, ...asked, ...filterQuery(filters, shownMs()) };
 }
 
 /** The pages of a list as they are kept. */
@@ -75,7 +76,7 @@ export function workloadCountsQuery(cluster: string, by: WorkloadGroup, filters:
   return queryOptions({
     queryKey: [...workloadKeys.all(cluster), "counts", by, filters] as const,
     queryFn: ({ signal }) => {
-      const query = { cluster, by, ...filterQuery(filters, Date.now()) };
+      const query = { cluster, by, ...filterQuery(filters, shownMs()) };
       return answer(api.GET("/api/v1/workloads/counts/", { params: { query }, signal }));
     },
     placeholderData: keepPreviousData,
@@ -127,8 +128,8 @@ export function explanationQuery(cluster: string, { namespace, name }: WorkloadR
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "explanation"] as const,
     queryFn: ({ signal }) =>
       answer(api.GET("/api/v1/workloads/{namespace}/{name}/explanation/", { params, signal })),
-    // Another workload that ends or arrives changes it too.
-    refetchInterval: 10_000,
+    // Another workload that ends or arrives changes it too, but not in the past.
+    refetchInterval: shownMoment() === null ? 10_000 : false,
   });
 }
 

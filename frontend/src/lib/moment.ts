@@ -12,6 +12,11 @@ export function shownMoment(): string | null {
   return moment;
 }
 
+/** The time of what is shown, in ms since the epoch: now, or the moment. */
+export function shownMs(): number {
+  return moment === null ? Date.now() : Date.parse(moment);
+}
+
 /** The moment of a URL's search, as the API takes it; undefined for the present. */
 export function parseMoment(search: Record<string, unknown>): { at?: string } {
   const ms = typeof search.at === "string" ? Date.parse(search.at) : Number.NaN;

@@ -6,7 +6,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useMemo } from "react";
+import { type ReactNode, useEffect, useLayoutEffect, useMemo } from "react";
 import { answer, api } from "@/api/client";
 import { sessionKey, sessionQuery } from "@/api/session";
 import { showMoment } from "@/lib/moment";
@@ -43,7 +43,8 @@ export function PastMoment({ cluster, at, children }: { cluster: string; at: str
   const present = useQueryClient();
   const queries = useMemo(() => pastQueries(present, `${cluster} ${at}`), [present, cluster, at]);
   showMoment(at);
-  useEffect(() => {
+  // Before the parts' queries start, which they do in effects: the moment that was shown before is forgotten only now.
+  useLayoutEffect(() => {
     showMoment(at);
     return () => showMoment(null);
   }, [at]);

@@ -39,6 +39,20 @@ it("does not mix figures of now with rows of then", () => {
   expect(of("device-usage/")).toBe(null);
   showMoment(AT);
   expect(of("device-usage/?cluster=a")).not.toBe(null);
-  expect(of("workloads/team/w/moves/")).not.toBe(null);
-  expect(of("workloads/")).toBe(null);
+  for (const path of [
+    "workloads/team/w/moves/",
+    "cluster-queues/main/user-limits/",
+    "manifests/workload/team/w/?format=yaml",
+    "reservation-calendar/",
+  ])
+    expect(of(path), path).not.toBe(null);
+  for (const path of [
+    "workloads/",
+    "session/",
+    "workloads/team/w/events/",
+    "decisions/?workload=a/b",
+    "history/",
+  ])
+    expect(of(path), path).toBe(null);
+  expect(presentOnly(new Request("http://here/api/v1/auth/logout/", { method: "POST" }))).toBe(null);
 });

@@ -4,8 +4,9 @@ import { shownMoment } from "@/lib/moment";
 
 const LOOKS_BACK =
   /\/api\/v1\/(cohorts(\/[^/]+)?|cluster-queues(\/[^/]+)?|local-queues(\/[^/]+\/[^/]+)?|workloads(\/[^/]+(\/[^/]+(\/explanation)?)?)?|nodes(\/[^/]+)?|devices(\/[^/]+)?|device-allocations|checkpoints\/figures)\/$/;
-const PRESENT_ONLY =
-  /\/api\/v1\/(overview|device-usage|drift|fragmentation|published-devices)\/$|\/(headroom|moves|samples|pods)\/$/;
+/** Addresses with a history of their own, of the reader, and of names that a filter offers. */
+const OF_ANY_TIME =
+  /\/api\/v1\/(audit|checkpoints|clusters|decisions|history|manifest-templates|namespaces|notifications(\/status)?|resource-flavors|saved-views|scheduling-cycles|session|workload-priority-classes|workloads\/[^/]+\/[^/]+\/events)\/$/;
 
 /** The request for the shown moment. */
 export function atMoment(request: Request): Request {
@@ -19,6 +20,9 @@ export function atMoment(request: Request): Request {
 
 /** Why a request is not sent while the past is shown; null: it is. Its answer would be of now, beside rows of then. */
 export function presentOnly(request: Request): string | null {
-  if (shownMoment() === null || !PRESENT_ONLY.test(new URL(request.url).pathname)) return null;
-  return t`This is known of the present only.`;
+  const { pathname } = new URL(request.url);
+  if (shownMoment() === null || request.method !== "GET") return null;
+  return LOOKS_BACK.test(pathname) || OF_ANY_TIME.test(pathname)
+    ? null
+    : t`This is known of the present only.`;
 }

@@ -1,4 +1,4 @@
-/** A slider over the kept checkpoints: it moves from one to the next, and the pages follow when it is let go. */
+/** A slider over the kept checkpoints: it moves from one to the next, and the pages follow once it is released. */
 import { t } from "@lingui/core/macro";
 import { Box, Slider, Text } from "@mantine/core";
 import { useState } from "react";

@@ -1,8 +1,11 @@
-import { QueryClient } from "@tanstack/react-query";
+import { QueryClient, useQuery } from "@tanstack/react-query";
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import { useState } from "react";
 import { beforeEach, expect, it } from "vitest";
-import { PastClusterProvider, useLive } from "@/api/cluster";
+import { ApiError } from "@/api/client";
+import { PastClusterProvider, useCluster, useLive } from "@/api/cluster";
+import { nodesQuery } from "@/api/nodes";
 import { PastMoment, useIsPast } from "@/api/past/past";
 import { forgetPast, pastQueries } from "@/api/past/queries";
 import { isClusterAdmin, maySubmit, sessionQuery } from "@/api/session";
@@ -52,6 +55,58 @@ it("shows the figures of the moment, and asks for it", async () => {
   const asked = calls.find(({ address }) => address.includes("figures"));
   expect(asked?.address).toContain(`at=${encodeURIComponent(AT)}`);
   expect(calls.find(({ address }) => address.includes("session"))?.address).not.toContain("at=");
+});
+
+function Stepping() {
+  const [at, setAt] = useState(AT);
+  return (
+    <>
+      <button type="button" onClick={() => setAt(TAKEN[0] ?? AT)}>
+        Earlier
+      </button>
+      <PastMoment key={at} cluster="east" at={at}>
+        <PastClusterProvider cluster="east" at={at}>
+          <Nodes />
+        </PastClusterProvider>
+      </PastMoment>
+    </>
+  );
+}
+
+function Nodes() {
+  return <p>{useQuery(nodesQuery(useCluster())).data?.length ?? "…"} nodes</p>;
+}
+
+it("asks for the new moment from the first request on when it steps from one to another", async () => {
+  const calls = serve([
+    [/figures/, { body: FIGURES }],
+    [/nodes/, { body: { results: [], next: null } }],
+    [/session/, { body: SESSION }],
+  ]);
+  await renderPart(<Stepping />);
+  await screen.findByText("0 nodes");
+  await userEvent.click(screen.getByRole("button", { name: "Earlier" }));
+  await waitFor(() => expect(calls.filter(({ address }) => address.includes("/nodes/"))).toHaveLength(2));
+  const asked = calls.filter(({ address }) => address.includes("/nodes/")).map(({ address }) => address);
+  expect(asked.map((address) => new URL(address, "http://here").searchParams.get("at"))).toEqual([
+    AT,
+    TAKEN[0],
+  ]);
+});
+
+it("asks again while an explanation is being found", async () => {
+  let asked = 0;
+  const past = pastQueries(new QueryClient(), "east explained");
+  const found = await past.fetchQuery({
+    queryKey: ["explained"],
+    queryFn: async () => {
+      asked += 1;
+      if (asked < 3) throw new ApiError(503, "StillExplaining", "Ask again.");
+      return "why";
+    },
+    retryDelay: 1,
+  });
+  expect([found, asked]).toEqual(["why", 3]);
 });
 
 it("offers nothing to change, and forgets what another user saw", async () => {

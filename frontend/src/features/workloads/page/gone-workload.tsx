@@ -5,6 +5,7 @@ import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { workloadDecisionsQuery } from "@/api/decisions";
+import { useIsPast } from "@/api/past/past";
 import type { WorkloadReference } from "@/api/workloads";
 import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
@@ -17,13 +18,18 @@ import { WhereItRan } from "./where-it-ran";
 export function GoneWorkload({ namespace, name }: WorkloadReference) {
   const decisions = useQuery(workloadDecisionsQuery(useCluster(), { namespace, name }));
   const rows = decisions.data?.results ?? [];
+  const isPast = useIsPast();
   return (
     <Stack gap="md">
       <Panel>
         <EmptyState
           icon="workloads"
           title={
-            rows.length > 0 ? t`This workload was deleted` : t`Workload ${namespace}/${name} does not exist`
+            isPast
+              ? t`Workload ${namespace}/${name} is not in this checkpoint`
+              : rows.length > 0
+                ? t`This workload was deleted`
+                : t`Workload ${namespace}/${name} does not exist`
           }
           action={
             <TextLink to="/workloads" search={{ namespace }} fz="sm" mt="xs">
@@ -31,9 +37,10 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
             </TextLink>
           }
         >
+          {isPast && t`It was not submitted yet, or had ended more than an hour before.`}{" "}
           {rows.length > 0
             ? t`The scheduler's decisions about it are kept and shown below.`
-            : t`It may belong to a namespace that you cannot see, or its name is misspelled.`}
+            : !isPast && t`It may belong to a namespace that you cannot see, or its name is misspelled.`}
         </EmptyState>
       </Panel>
       <WhereItRan namespace={namespace} name={name} />
