@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
+from scheduling.cycle.closed_nodes import window_before_start
 from scheduling.devices.claims.charges import ClaimRefusal
 from scheduling.devices.search.fragmentation_report import FragmentationReport, cluster_report, used_device_count
 from scheduling.lifecycle.conditions import evict, release, reservation_started
@@ -262,6 +263,14 @@ class World(WorldObjects):
             return None
         claimant = Claimant.of(info.workload, info.cluster_queue)
         return state.reservations.evicting(claimant, used_nodes(info), now)
+
+    def closing_window(self, key: str, now: float) -> ReservedWindow | None:
+        """Return the first window that closes a node of a workload that holds quota, but is not admitted yet; None if
+        there is none."""
+        info = self._state.workloads.get(key)
+        if info is None or info.queue_state is not QueueState.RESERVING:
+            return None
+        return window_before_start(self._state, info, now)
 
     def evict_for_windows(self, now: float) -> list[str]:
         """Ask the workloads whose nodes such a window has taken to stop; return their keys. For runs without the steps

@@ -45,7 +45,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "LocalQueue": "localQueues",
     "Reservation": "reservations",
 }
-_TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "requeueAt", "start", "end"})
+_TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "requeueAt"})
 
 
 def write_failed_batch(cluster_id: int, workloads: Collection[int], now: float) -> Path:
@@ -78,7 +78,11 @@ def _scenario(cluster: Cluster, workloads: Collection[int], now: float) -> dict[
         "placement": cluster.placement,
         **_settings(cluster.configuration),
     }
-    moved: dict[str, Any] = _moved(scenario, timedelta(seconds=EPOCH - now))
+    by = timedelta(seconds=EPOCH - now)
+    moved: dict[str, Any] = _moved(scenario, by)
+    for reservation in moved["reservations"]:
+        for edge in ("start", "end"):
+            reservation["spec"][edge] = _later(reservation["spec"][edge], by)
     return moved
 
 
@@ -116,5 +120,9 @@ def _moved(value: Any, by: timedelta, key: str = "") -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [_moved(item, by) for item in value]
     if key in _TIMES and value:
-        return rfc3339(datetime.fromisoformat(str(value)) + by)
+        return _later(value, by)
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _later(moment: Any, by: timedelta) -> str:
+    return rfc3339(datetime.fromisoformat(str(moment)) + by)

@@ -479,6 +479,7 @@ class RowIndex:
             admissibility_error=NAMESPACE_MISMATCH if not selected else self._family_refusal(workload, has_variants),
             claim_refusal=self._world.claim_refusal(workload.key),
             evicting_window=self._world.evicting_window(workload.key, now),
+            closing_window=self._world.closing_window(workload.key, now),
         )
 
     def _waits_for_parent(self, workload: Workload) -> bool:

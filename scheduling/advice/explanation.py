@@ -325,7 +325,7 @@ class _Search:
             never = True
             remedy = BEYOND_EMPTY_NODES
         reserved = tuple(closing_windows(self._state, self._info)) if rule is Rule.RESERVATION else ()
-        limit = limit_to_start(self._state, reserved, self._fits_now) if reserved else None
+        limit = limit_to_start(self._state, self._info, reserved, self._fits_now) if reserved else None
         if limit is not None:
             remedy = f"{REMEDIES[rule]} With a time limit of at most {limit:,} seconds it would start now."
         planned, unplanned = self._planned_start(rule) if not victims and not never else (None, "")

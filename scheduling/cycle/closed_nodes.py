@@ -11,6 +11,7 @@ from math import inf
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType
 from scheduling.reservations.reserved_nodes import NO_NODES, Claimant, ReservedWindow
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.known_objects import used_nodes
 from scheduling.state.state import State
 from scheduling.state.workload_info import WorkloadInfo
 
@@ -33,8 +34,35 @@ def spans_of_closing(state: State, info: WorkloadInfo) -> list[tuple[float, floa
     end, the end excluded. One without an end if no reservation bars it."""
     if not state.reservations:
         return [(state.now, inf)]
-    left = None if _waits_for_checks(state, info) else info.workload.time_left_seconds
+    left = None if waits_for_checks(state, info) else info.workload.time_left_seconds
     return state.reservations.spans(_claimant(state, info, state.now), left, state.now)
+
+
+def outstays(state: State, info: WorkloadInfo, replaced: WorkloadInfo) -> bool:
+    """Return whether a slice of an elastic job would keep a node that is closed to it for longer than the slice that it
+    replaces: its pods stay where they are, but its time limit begins anew."""
+    if not state.reservations:
+        return False
+    now = state.reservations.time(state.now)
+    claimant, before = _claimant(state, info, now), _claimant(state, replaced, now)
+    if _latest_end(claimant) <= _latest_end(before):
+        return False
+    return not state.reservations.closed_to(claimant, now).isdisjoint(used_nodes(replaced))
+
+
+def _latest_end(claimant: Claimant) -> float:
+    return inf if claimant.ends_at is None else claimant.ends_at
+
+
+def window_before_start(state: State, info: WorkloadInfo, now: float) -> ReservedWindow | None:
+    """Return the first window that closes a node of a workload that holds quota, but is not admitted yet; None if there
+    is none. The pods of a slice of an elastic job run already: it is checked when it gets quota."""
+    if not state.reservations or info.admitted or info.workload.replaces is not None:
+        return None
+    nodes = used_nodes(info)
+    windows = state.reservations.closing(_claimant(state, info, now), now) if nodes else []
+    members = state.reservations.nodes_of
+    return next((window for window in windows if not nodes.isdisjoint(members(window.reservation))), None)
 
 
 def wake_after_window(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> None:
@@ -46,7 +74,7 @@ def wake_after_window(state: State, info: WorkloadInfo, cq: ClusterQueueState) -
 def _claimant(state: State, info: WorkloadInfo, now: float) -> Claimant:
     workload = info.current()
     left = workload.time_left_seconds
-    if left is None or _waits_for_checks(state, info):
+    if left is None or waits_for_checks(state, info):
         ends_at = None
     elif workload.is_true(ConditionType.ADMITTED):
         ends_at = workload.conditions[ConditionType.ADMITTED].last_transition_time + left
@@ -55,7 +83,8 @@ def _claimant(state: State, info: WorkloadInfo, now: float) -> Claimant:
     return Claimant.of(workload, info.cluster_queue, ends_at)
 
 
-def _waits_for_checks(state: State, info: WorkloadInfo) -> bool:
+def waits_for_checks(state: State, info: WorkloadInfo) -> bool:
+    """Return whether a workload may have to wait for admission checks before it starts."""
     cq = state.cluster_queues.get(info.cluster_queue)
     if info.admitted or cq is None or not cq.spec.admission_checks:
         return False

@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from scheduling.cycle.assignment import Assignment, Mode, reserved_assignment
+from scheduling.cycle.closed_nodes import outstays
 from scheduling.cycle.flavor_assigner import FlavorAssigner, Pins, not_covered
 from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_placement import PlacementAssigner
@@ -15,6 +16,7 @@ from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.planned_starts import Planner
 from scheduling.cycle.preemption import Preemptor, Target
 from scheduling.cycle.preemption_request import PreemptionRequest
+from scheduling.cycle.reservation_refusals import refuse_slice
 from scheduling.cycle.user_limits import refuse_user
 from scheduling.lifecycle.elastic import split_domains
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
@@ -255,8 +257,8 @@ class Nominator:
         if refusal is not None:
             assignment.refuse(refusal)
             return assignment
-        if info.workload.replaces is not None:
-            self._keep_domains(info, cq, assignment)
+        if info.workload.replaces is not None and not self._keep_domains(info, cq, assignment):
+            return assignment
         self._placement.place(info, cq, assignment)
         if cq.spec.backfill is not None and assignment.mode is Mode.FIT:
             self._hold_back(info, cq, assignment, ())
@@ -271,15 +273,19 @@ class Nominator:
             assignment.refuse(refusal)
         return refusal is not None
 
-    def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Keep the pods of a replaced slice in their topology domains, so that only the other pods are placed.
+    def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> bool:
+        """Keep the pods of a replaced slice in their topology domains, so that only the other pods are placed. Return
+        False if a reservation refuses that.
 
         When a pod set shrinks, its first pods in stored order stay, and the pods to be removed still occupy their
         domains. If kueueweb placed the pods on devices, all domains stay until the cluster reports the removed pods.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None or replaced.admission is None:
-            return
+            return True
+        if outstays(self._state, info, replaced):
+            refuse_slice(self._state, info, assignment)
+            return False
         held = {found.name: found.topology_assignment for found in replaced.admission.pod_set_assignments}
         for result in assignment.pod_sets:
             before = held.get(result.name)
@@ -289,6 +295,7 @@ class Nominator:
                 result.kept = before
             elif self._topology.exists(result, before):
                 result.kept, result.leaving = split_domains(before, result.pod_set.count)
+        return True
 
     def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
         if assignment.mode is not Mode.PREEMPT:

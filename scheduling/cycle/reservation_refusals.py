@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
-from scheduling.cycle.closed_nodes import closing_windows
+from scheduling.cycle.closed_nodes import closed_nodes, closing_windows, waits_for_checks
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import PendingReason
 from scheduling.reservations.reserved_nodes import ReservedWindow
@@ -42,12 +42,18 @@ def lacks_place(assignment: Assignment) -> bool:
 def refuse_for_reservation(state: State, info: WorkloadInfo, assignment: Assignment) -> None:
     """Replace the refusals of an assignment that has no place. Its mode stays: victims on open nodes may still help."""
     kept = [[each for each in group if each.kind not in _OF_PLACES] for group in assignment.refusals]
-    refusal = Refusal(
-        RefusalKind.RESERVATION,
-        PendingReason.WAITING_FOR_RESERVATION,
-        text=describe_windows(closing_windows(state, info)),
-    )
-    assignment.refusals = [*(group for group in kept if group), [refusal]]
+    assignment.refusals = [*(group for group in kept if group), [_refusal(state, info)]]
+
+
+def refuse_slice(state: State, info: WorkloadInfo, assignment: Assignment) -> None:
+    """Refuse a slice of an elastic job that would keep reserved nodes for too long: no victim helps."""
+    assignment.closed_nodes = closed_nodes(state, info)
+    assignment.refuse(_refusal(state, info))
+
+
+def _refusal(state: State, info: WorkloadInfo) -> Refusal:
+    text = describe_windows(closing_windows(state, info))
+    return Refusal(RefusalKind.RESERVATION, PendingReason.WAITING_FOR_RESERVATION, text=text)
 
 
 def describe_windows(windows: Iterable[ReservedWindow]) -> str:
@@ -62,16 +68,19 @@ def describe_windows(windows: Iterable[ReservedWindow]) -> str:
     return f"needs nodes that are kept free by the {noun} {', '.join(named)}{more}"
 
 
-def limit_to_start(state: State, windows: Iterable[ReservedWindow], fits: Callable[[], bool]) -> int | None:
+def limit_to_start(
+    state: State, info: WorkloadInfo, windows: Iterable[ReservedWindow], fits: Callable[[], bool]
+) -> int | None:
     """Return the longest declared limit, in seconds, with which a workload that waits for these windows would start
     now; None if none would let it. `fits` asks with the present closed nodes."""
     ahead = [window for window in windows if window.starts_at > state.now]
-    if not ahead:
+    if not ahead or waits_for_checks(state, info):
         return None
     with state.reservations.lifted({window.reservation for window in ahead}):
         if not fits():
             return None
-    return max(0, math.floor(min(window.starts_at for window in ahead) - state.now)) or None
+    left = math.floor(min(window.starts_at for window in ahead) - state.now)
+    return left + info.workload.executed_seconds if left > 0 else None
 
 
 def _moment(at: float) -> str:

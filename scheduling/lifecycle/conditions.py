@@ -194,6 +194,11 @@ def reservation_started(name: str) -> str:
     return f"The reservation {name} of its nodes has started"
 
 
+def reservation_starts_soon(name: str) -> str:
+    """Return the message of an eviction for a reservation into whose window the workload might run."""
+    return f"The reservation {name} of its nodes would start before the workload ends"
+
+
 def eviction_event(reason: EvictionReason, cause: str = "") -> str:
     """The reason of the eviction event."""
     return f"EvictedDueTo{eviction_reason(reason, cause)}"

@@ -36,7 +36,8 @@ class WorkloadContext:
     it requests devices and was admitted on quota alone, before any device was known. `drained` names the nodes and
     devices it holds that an operator drains. `on_hold` is the reason why its job needs no pods for now, empty if it
     needs them; None where another controller writes that into the conditions. `accumulated_seconds` is its running time
-    in earlier admissions. `evicting_window` is the window of a reservation at whose start it is evicted.
+    in earlier admissions. `evicting_window` is the window of a reservation at whose start it is evicted;
+    `closing_window` is one that closes its nodes to it, if it is not admitted yet.
     """
 
     configuration: Configuration
@@ -54,6 +55,7 @@ class WorkloadContext:
     admissibility_error: str = ""
     claim_refusal: ClaimRefusal | None = None
     evicting_window: ReservedWindow | None = None
+    closing_window: ReservedWindow | None = None
 
     @property
     def strict(self) -> bool:

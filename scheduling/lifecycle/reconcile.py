@@ -33,6 +33,7 @@ from scheduling.model.vocabulary import (
     StopPolicy,
 )
 from scheduling.model.workload import RequeueState, Workload
+from scheduling.reservations.reserved_nodes import ReservedWindow
 
 _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})
 
@@ -93,7 +94,7 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
     yield from (_local_queue_restarted, _gated, _cluster_queue_restarted, _checks_listed, _verdict)
     if workload.admission is not None:
         yield from (_by_checks, _by_local_queue, _by_cluster_queue, _by_failed_nodes, _by_lacking_devices, _by_drain)
-        yield from (_by_reservation, _by_request, _by_time, _released)
+        yield from (_by_request, _by_time, _by_reservation, _released)
 
 
 # -- Requeuing and deactivation -----------------------------------------------------------------------------------
@@ -291,7 +292,8 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
 
 
 def _verdict(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Set QuotaReserved of a workload that is not queued, and Admitted accordingly."""
+    """Set QuotaReserved of a workload that is not queued, and Admitted accordingly. Evict it instead of admitting it to
+    nodes that a reservation closes to it: its pods do not run yet."""
     if workload.is_true(ConditionType.ADMITTED):
         return None
     told, verdict = workload, None
@@ -305,6 +307,8 @@ def _verdict(workload: Workload, context: WorkloadContext, now: float) -> Step |
     if synced is workload:
         return None
     if synced.is_true(ConditionType.ADMITTED):
+        if context.closing_window is not None:
+            return _evict_for(context.closing_window, workload, now)
         events = (_admitted_event(synced, now),)
     return Step(synced, events)
 
@@ -437,8 +441,12 @@ def _by_reservation(workload: Workload, context: WorkloadContext, now: float) ->
     window = context.evicting_window
     if window is None or now < window.starts_at:
         return None
-    message = to.reservation_started(window.reservation)
-    return _evict(workload, EvictionReason.RESERVATION_STARTED, message, now)
+    return _evict_for(window, workload, now)
+
+
+def _evict_for(window: ReservedWindow, workload: Workload, now: float) -> Step | None:
+    named = to.reservation_started if window.starts_at <= now else to.reservation_starts_soon
+    return _evict(workload, EvictionReason.RESERVATION_STARTED, named(window.reservation), now)
 
 
 def _by_request(workload: Workload, context: WorkloadContext, now: float) -> Step | None:

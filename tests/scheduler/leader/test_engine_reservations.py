@@ -9,12 +9,13 @@ import pytest
 
 from accounts.models import Cluster
 from gpus.models import Node
-from queues.models import Reservation
+from queues.models import AdmissionCheck, ClusterQueue, PodSet, Reservation
+from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import record_finished
 from scheduler.leader.engine import Engine
 from scheduler.leader.failed_batch import write_failed_batch
 from scheduler.models import Decision
-from scheduling.model.vocabulary import EvictionReason
+from scheduling.model.vocabulary import AdmissionCheckStatus, EvictionReason
 from tests.engines import NOW, reasons, start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
 
@@ -140,6 +141,53 @@ def test_a_window_that_waits_evicts_none(cluster: Cluster, clock: Clock) -> None
         assert statuses() == {"one": "Admitted"}
 
 
+@pytest.mark.parametrize(
+    ("ready_at", "limit", "nodes", "status"),
+    [
+        (150, None, ("n1", "n2"), "Pending"),
+        (50, None, ("n1", "n2"), "Pending"),
+        (50, 50, ("n1", "n2"), "Admitted"),
+        (50, 51, ("n1", "n2"), "Pending"),
+        (150, None, ("n2",), "Admitted"),
+        (200, None, ("n1", "n2"), "Admitted"),
+    ],
+)
+def test_a_workload_whose_checks_become_ready_is_not_admitted_to_closed_nodes(
+    cluster: Cluster, clock: Clock, ready_at: int, limit: int | None, nodes: tuple[str, ...], status: str
+) -> None:
+    """It got quota before the reservation was made; its pods do not run yet, so that even a window that waits for
+    busy nodes closes them."""
+    AdmissionCheck.objects.create(cluster=cluster, name="budget", controller_name="x", created_at=START)
+    ClusterQueue.objects.update(admission_checks=[{"name": "budget"}])
+    make_workload(cluster, "one", GPU, maximum_execution_seconds=limit)
+    engine = engine_of(cluster, clock)
+    engine.run()
+    assert statuses() == {"one": "QuotaReserved"}
+    assert PodSet.objects.get().nodes == ["n1"]
+    reserve(cluster, 100, 200, *nodes)
+    clock.after(ready_at)
+    engine.run()
+    assert statuses() == {"one": "QuotaReserved"}
+    at = datetime.fromtimestamp(clock(), UTC)
+    set_check_state(cluster, "team", "one", "budget", CheckAnswer(AdmissionCheckStatus.READY), actor="finance", now=at)
+    engine.run()
+    assert statuses() == {"one": status}
+    evicted = Decision.objects.filter(action="Evict").values_list("reason", flat=True)
+    assert list(evicted) == ([EvictionReason.RESERVATION_STARTED] if status == "Pending" else [])
+    assert reasons()["one"] == ("WaitingForReservation" if status == "Pending" else "Admitted")
+
+
+def test_a_limit_that_ends_at_the_start_of_the_window_is_the_reason(cluster: Cluster, clock: Clock) -> None:
+    reserve(cluster, 100, 200, "n1", "n2", if_busy="Evict")
+    make_workload(cluster, "lent", GPU, maximum_execution_seconds=100)
+    engine = engine_of(cluster, clock)
+    engine.run()
+    assert statuses() == {"lent": "Admitted"}
+    clock.after(100)
+    engine.run()
+    assert Decision.objects.get(action="Evict").reason == EvictionReason.DEACTIVATED
+
+
 def test_a_node_that_gets_the_labels_is_vacated(cluster: Cluster, clock: Clock) -> None:
     make_workload(cluster, "one", GPU)
     engine = engine_of(cluster, clock)
@@ -172,7 +220,9 @@ def test_a_refused_batch_decides_again_with_the_reservation(cluster: Cluster) ->
 def test_a_failed_batch_is_written_with_its_reservations(cluster: Cluster, settings: Any, tmp_path: Any) -> None:
     settings.FAILED_BATCH_FOLDER = str(tmp_path)
     reserve(cluster, 60, 120, "n1")
+    make_workload(cluster, "one", GPU, labels={"end": "user", "start": "2026-01-01T00:00:00Z"})
     text = write_failed_batch(cluster.pk, [], NOW).read_text()
+    assert '"end": "user"' in text
     assert '"start": "2026-01-01T00:01:00Z"' in text
     assert '"end": "2026-01-01T00:02:00Z"' in text
 

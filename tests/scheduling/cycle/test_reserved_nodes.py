@@ -209,6 +209,18 @@ def test_the_advice_tells_the_limit_with_which_it_would_start() -> None:
     assert (found.rule, found.limit_to_start) == (Rule.RESERVATION, None), "no limit helps within the window"
 
 
+def test_an_earlier_run_counts_in_the_limit_with_which_it_would_start() -> None:
+    world = two_nodes().pending("w", "q", whole(), executed_seconds=100).world
+    world.set_reservation(reservation("a", "b"))
+    assert started(world, 400.0) == []
+    limit = world.explain(f"{NAMESPACE}/w").limit_to_start
+    assert limit == 700
+    world.set_workload(workload("w", "q", whole(), executed_seconds=100, **limited(limit + 1)), 400.0)
+    assert started(world, 400.0) == []
+    world.set_workload(workload("w", "q", whole(), executed_seconds=100, **limited(limit)), 400.0)
+    assert started(world, 400.0) == ["w"]
+
+
 def test_preemption_never_frees_a_closed_node() -> None:
     fields: dict[str, Any] = {"preempt_for_devices": True, "preemption": preemption(within="LowerPriority")}
     world = two_nodes(**fields).pending("low-a", "q", whole()).pending("low-b", "q", whole()).world
@@ -245,6 +257,7 @@ def test_with_admission_checks_no_limit_counts() -> None:
     builder.pending("w", "q", whole(), **limited(10))
     assert started(builder.world) == []
     assert reason_of(builder.world, "w") == WAITS
+    assert builder.world.explain(f"{NAMESPACE}/w").limit_to_start is None
 
 
 def test_pods_without_devices_are_placed_on_open_nodes() -> None:
@@ -301,6 +314,70 @@ def test_an_allowed_workload_on_the_closed_node_takes_nothing_from_the_open_one(
     world.set_workload(workload("theirs", "q", 4, at=1.0), 0.0)
     assert started(world) == ["theirs"]
     assert nodes_of(world, "theirs") == ["b"]
+
+
+SLICE: Final = [gpus(memory_mib=16_000)]
+
+
+def lent_slice(*, racks: bool, limit: dict[str, Any], pods: int = 1) -> World:
+    """A slice of an elastic job on b, which is reserved, and also on a if it has two pods; otherwise a is free."""
+    world = (gpu_racks(rack_node("a", "1"), rack_node("b", "1")) if racks else two_nodes()).world
+    world.set_workload(workload("filler", "q", SLICE), 0.0)
+    assert started(world) == ["filler"]
+    assert nodes_of(world, "filler") == ["a"]
+    if limit:
+        world.set_reservation(reservation("b"))
+    if pods > 1:
+        world.finish_workload(f"{NAMESPACE}/filler", 0.0)
+    world.set_workload(workload("old", "q", [gpus(memory_mib=16_000, pods=pods)], at=1.0, **limit), 0.0)
+    assert started(world) == ["old"]
+    assert "b" in nodes_of(world, "old")
+    world.set_reservation(reservation("b"))
+    world.finish_workload(f"{NAMESPACE}/filler", 400.0)
+    return world
+
+
+@pytest.mark.parametrize("racks", [False, True])
+@pytest.mark.parametrize(
+    ("now", "before", "after", "pods", "starts"),
+    [
+        (500.0, 1000, 1000, 2, False),
+        (500.0, 1000, None, 2, False),
+        (500.0, 1000, 500, 2, True),
+        (500.0, None, None, 2, True),
+        (1500.0, 1000, None, 2, False),
+        (1500.0, None, None, 2, True),
+    ],
+)
+def test_a_slice_does_not_keep_reserved_nodes_longer_than_the_one_before(
+    racks: bool, now: float, before: int | None, after: int | None, pods: int, starts: bool
+) -> None:
+    """The limit of a new slice begins anew, and its pods stay where those of the old one are."""
+    world = lent_slice(racks=racks, limit={} if before is None else limited(before))
+    limit = {} if after is None else limited(after)
+    made = [gpus(memory_mib=16_000, pods=pods)]
+    world.set_workload(workload("new", "q", made, at=now, replaces=f"{NAMESPACE}/old", **limit), now)
+    assert started(world, now) == (["new"] if starts else [])
+    assert reason_of(world, "new") == ("" if starts else WAITS)
+
+
+@pytest.mark.parametrize(("after", "starts"), [(1000, False), (500, True)])
+def test_a_slice_shrinks_on_a_reserved_node_only_if_it_ends_no_later(after: int, starts: bool) -> None:
+    world = lent_slice(racks=False, limit=limited(1000), pods=2)
+    made = workload("new", "q", SLICE, at=500.0, replaces=f"{NAMESPACE}/old", **limited(after))
+    world.set_workload(made, 500.0)
+    assert started(world, 500.0) == (["new"] if starts else [])
+
+
+def test_a_slice_on_open_nodes_grows_as_before() -> None:
+    world = two_nodes().pending("old", "q", SLICE).world
+    world.set_node(gpu_node("c"))
+    assert started(world) == ["old"]
+    assert nodes_of(world, "old") == ["a"]
+    world.set_reservation(reservation("b"))
+    world.set_workload(workload("new", "q", whole(pods=2), at=1.0, replaces=f"{NAMESPACE}/old"), 1.0)
+    assert started(world, 1.0) == ["new"]
+    assert sorted(nodes_of(world, "new")) == ["a", "c"]
 
 
 def test_a_failed_node_is_replaced_by_an_open_one() -> None:

@@ -77,3 +77,30 @@ def test_a_window_delays_a_workload_that_may_run_into_it(
     spec: dict[str, Any], workload: dict[str, Any], finished: float | None
 ) -> None:
     assert simulate(scenario(spec, **workload))["finishedAtSeconds"].get("ns/w") == finished
+
+
+@pytest.mark.parametrize(("if_busy", "finished"), [("Wait", 90.0), ("Evict", 210.0)])
+def test_a_holder_on_the_node_is_evicted_where_the_reservation_says_so(if_busy: str, finished: float) -> None:
+    """It holds quota from the beginning, for 90 seconds. Evicted after 60, it runs anew when the window is over."""
+    made = scenario({"ifBusy": if_busy})
+    made["runtimeSeconds"]["ns/w"] = 90
+    topology = {
+        "levels": ["kubernetes.io/hostname"],
+        "slices": [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": [{"universal": "a"}]}],
+    }
+    assigned = {
+        "name": "main",
+        "flavors": {"cpu": "default"},
+        "resourceUsage": {"cpu": "4"},
+        "count": 1,
+        "topologyAssignment": topology,
+    }
+    at = "2026-01-01T00:00:00Z"
+    made["workloads"][0]["status"] = {
+        "admission": {"clusterQueue": "q", "podSetAssignments": [assigned]},
+        "conditions": [
+            {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": at}
+            for kind in ("QuotaReserved", "Admitted")
+        ],
+    }
+    assert simulate(made)["finishedAtSeconds"] == {"ns/w": finished}
