@@ -251,7 +251,7 @@ def _holders(users: Iterable[NodeUser], nodes: Iterable[str], *, evicted: bool) 
             "cluster_queue": user.cluster_queue,
             "nodes": sorted(user.nodes.intersection(nodes)),
             "ends_at": None if user.ends_at is None else rfc3339(user.ends_at, whole_seconds=True),
-            "evicted": evicted,
+            "evicted": evicted and not user.chosen.isdisjoint(nodes),
         }
 
 

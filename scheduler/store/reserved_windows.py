@@ -18,6 +18,7 @@ from accounts.models import Cluster
 from gpus.models import Node
 from queues.kinds import KINDS
 from queues.models import Pod, PodSet, Reservation, Workload
+from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.reservations.reservation import Reservation as ReservationRule
 from scheduling.reservations.reservation import Window, WindowState
@@ -29,13 +30,15 @@ _ENDED_PHASES: Final = ("Succeeded", "Failed")
 
 @dataclass(slots=True)
 class NodeUser:
-    """A workload that uses reserved nodes. `ends_at`: when its time limit ends at the latest; None without one."""
+    """A workload that uses reserved nodes. `ends_at`: when its time limit ends at the latest; None without one.
+    `chosen`: those of the nodes that kueueweb chose, from which the start of a window may evict it."""
 
     namespace: str
     name: str
     claimant: Claimant
     ends_at: datetime | None
     nodes: set[str] = field(default_factory=set)
+    chosen: set[str] = field(default_factory=set)
 
     @property
     def cluster_queue(self) -> str:
@@ -114,16 +117,28 @@ def users_of(cluster: Cluster, nodes: Collection[str]) -> list[NodeUser]:
     names = list(nodes)
     bound = Pod.objects.filter(workload__cluster=cluster, node_name__in=names).exclude(phase__in=_ENDED_PHASES)
     on: dict[int, set[str]] = {}
+    chosen_of: dict[int, set[str]] = {}
     for workload, node in bound.values_list("workload_id", "node_name"):
         on.setdefault(workload, set()).add(node)
     placed = PodSet.objects.filter(
-        workload__cluster=cluster, workload__quota_reserved_at__isnull=False, nodes__has_any_keys=names
+        Q(nodes__has_any_keys=names) | Q(workload__in=list(on)),
+        workload__cluster=cluster,
+        workload__quota_reserved_at__isnull=False,
     ).exclude(workload__status=WorkloadStatus.FINISHED)
-    for workload, chosen in placed.values_list("workload_id", "nodes"):
-        on.setdefault(workload, set()).update(set(names).intersection(filter(None, chosen)))
+    for workload, placements, topology in placed.values_list("workload_id", "nodes", "topology_assignment"):
+        chosen = {*filter(None, placements), *_hosts_of(topology or {})}.intersection(names)
+        on.setdefault(workload, set()).update(chosen)
+        chosen_of.setdefault(workload, set()).update(chosen)
     rows = Workload.objects.filter(pk__in=on).exclude(status=WorkloadStatus.FINISHED, pods__isnull=True)
     found = rows.distinct().order_by("namespace", "name")
-    return [_user(row, on[row["pk"]]) for row in found.values("pk", *_COLUMNS)]
+    return [_user(row, on[row["pk"]], chosen_of.get(row["pk"], set())) for row in found.values("pk", *_COLUMNS)]
+
+
+def _hosts_of(topology: Mapping[str, Any]) -> set[str]:
+    """The nodes of a topology assignment that ends with the hostname."""
+    if (topology.get("levels") or [""])[-1] != HOSTNAME_LABEL:
+        return set()
+    return {domain["values"][-1] for domain in topology["domains"]}
 
 
 _COLUMNS: Final = (
@@ -138,13 +153,13 @@ _COLUMNS: Final = (
 )
 
 
-def _user(row: Mapping[str, Any], nodes: set[str]) -> NodeUser:
+def _user(row: Mapping[str, Any], nodes: set[str], chosen: set[str]) -> NodeUser:
     limit, since = row["maximum_execution_seconds"], row["admitted_at"]
     ends_at = None
     if limit is not None and since is not None:
         left = limit - row["accumulated_execution_seconds"]
         ends_at = datetime.fromtimestamp(since.timestamp() + left, since.tzinfo)
-    return NodeUser(row["namespace"], row["name"], claimant_of(row), ends_at, nodes)
+    return NodeUser(row["namespace"], row["name"], claimant_of(row), ends_at, nodes, chosen)
 
 
 def claimant_of(row: Mapping[str, Any]) -> Claimant:

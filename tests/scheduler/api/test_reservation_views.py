@@ -171,7 +171,12 @@ def test_the_period_ends_before_the_last_years(alice: SchemaClient, period: dict
 def test_the_preview_lists_evicted_workloads_and_stores_nothing(
     alice: SchemaClient, bob: SchemaClient, cluster: Cluster, now: datetime
 ) -> None:
-    running(cluster, "endless", "n1")
+    endless = running(cluster, "endless", "n1")
+    PodSet.objects.filter(workload=endless).update(nodes=["n1"])
+    hosts = running(cluster, "hosts", "n1")
+    domains = {"levels": ["kubernetes.io/hostname"], "domains": [{"values": ["n1"], "count": 1}]}
+    PodSet.objects.filter(workload=hosts).update(topology_assignment=domains)
+    running(cluster, "not-chosen", "n1")
     running(cluster, "short", "n1", maximum_execution_seconds=1800)
     running(cluster, "elsewhere", "n3")
     running(cluster, "allowed", "n1", submitted_by="ada")
@@ -181,8 +186,12 @@ def test_the_preview_lists_evicted_workloads_and_stores_nothing(
     response = alice.post(PREVIEW, asked, format="json")
     assert response.status_code == 200, response.json()
     found = response.json()
-    assert [(each["name"], each["evicted"], each["nodes"]) for each in found["holders"]] == [("endless", True, ["n1"])]
-    assert (found["holder_count"], found["nodes"]) == (1, ["n1"])
+    assert [(each["name"], each["evicted"], each["nodes"]) for each in found["holders"]] == [
+        ("endless", True, ["n1"]),
+        ("hosts", True, ["n1"]),
+        ("not-chosen", False, ["n1"]),
+    ], "the engine evicts only from nodes that kueueweb chose"
+    assert (found["holder_count"], found["nodes"]) == (3, ["n1"])
     assert found["waiting"] == {"without_limit": 1, "too_long": 1}
     assert not Reservation.objects.exists()
     assert bob.post(PREVIEW, asked, format="json").status_code == 403
