@@ -13,7 +13,7 @@ from scheduling.reservations.reserved_nodes import NO_NODES, Claimant, ReservedW
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.known_objects import used_nodes
 from scheduling.state.state import State
-from scheduling.state.workload_info import WorkloadInfo
+from scheduling.state.workload_info import SchedulingHash, WorkloadInfo
 
 
 def closed_nodes(state: State, info: WorkloadInfo) -> frozenset[str]:
@@ -69,6 +69,24 @@ def wake_after_window(state: State, info: WorkloadInfo, cq: ClusterQueueState) -
     """Schedule the next attempt of a refused workload for the end of the first window that closes nodes to it."""
     for window in closing_windows(state, info)[:1]:
         state.wake_queue_at(cq.name, window.ends_at)
+
+
+def equal_hashes(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> list[SchedulingHash]:
+    """Return the scheduling hashes of the active workloads that a refusal of this one refuses, its own first.
+
+    Others differ only in the time that they may still run, and the same windows close nodes to them now: later, as a
+    start comes nearer, they may differ. Planned starts count the time itself.
+    """
+    own = info.scheduling_hash
+    if not info.barred_by or cq.spec.backfill is not None:
+        return [own]
+    closing = _count_closing(state, info)
+    others = (first for first in cq.queue.active_firsts() if first.scheduling_hash.differs_in_time(own))
+    return [own, *dict.fromkeys(first.scheduling_hash for first in others if _count_closing(state, first) == closing)]
+
+
+def _count_closing(state: State, info: WorkloadInfo) -> int:
+    return state.reservations.count_closing(_claimant(state, info, state.now), state.now)
 
 
 def _claimant(state: State, info: WorkloadInfo, now: float) -> Claimant:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from scheduling.cycle.admission import Admitter
 from scheduling.cycle.assignment import Mode
-from scheduling.cycle.closed_nodes import wake_after_window
+from scheduling.cycle.closed_nodes import equal_hashes, wake_after_window
 from scheduling.cycle.entry_order import classical_order, fair_order
 from scheduling.cycle.explain import describe_preemption, describe_refusals
 from scheduling.cycle.flavor_devices import DeviceAssigner
@@ -543,4 +543,5 @@ class Cycle:
         """
         text = f"{describe_refusals(entry.assignment)}; an equivalent workload was refused in this cycle"
         verdict = (entry.reason, text)
-        self._outcomes += self._state.refuse_equals(entry.cq, entry.info.scheduling_hash, verdict)
+        equals = equal_hashes(self._state, entry.info, entry.cq)
+        self._outcomes += self._state.refuse_equals(entry.cq, equals, verdict)

@@ -29,9 +29,10 @@ def is_held_back(state: State, fits: Callable[[], bool], fits_empty: Callable[[]
     with state.reservations.lifted():
         if fits():
             return True
-        if not fits_empty():
-            return False
-    return not fits_empty()
+    if fits_empty():
+        return False
+    with state.reservations.lifted():
+        return fits_empty()
 
 
 def lacks_place(assignment: Assignment) -> bool:

@@ -7,12 +7,13 @@ counts: a workload that ends before it ends before all later ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from scheduling.model.node import Node
 from scheduling.model.workload import Workload
@@ -20,6 +21,7 @@ from scheduling.reservations.reservation import BusyPolicy, Reservation, Window
 
 NO_NODES: Final[frozenset[str]] = frozenset()
 _MAX_REMEMBERED: Final = 256
+_MAX_MOMENTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,14 @@ class Claimant:
         )
 
 
+class _Barring(NamedTuple):
+    """The present or next windows that bar a workload, by their starts; the starts; and the names."""
+
+    windows: Sequence[ReservedWindow]
+    starts: Sequence[float]
+    names: frozenset[str]
+
+
 class ReservedNodes:
     """The known reservations. False without any: then no answer is needed."""
 
@@ -69,6 +79,13 @@ class ReservedNodes:
         self._known: dict[str, Reservation] = {}
         self._members: dict[str, frozenset[str]] = {}
         self._unions: dict[tuple[str, ...], frozenset[str]] = {}
+        self._evicting: dict[str, list[str]] | None = None
+        """The names of the reservations that evict from each node."""
+        self._present: dict[float, list[tuple[Reservation, ReservedWindow]]] = {}
+        """Per time, the reservations that are not over, by the starts of their windows."""
+        self._barring: dict[tuple[float, Claimant], _Barring] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
+        """Equal sets of names as one object: each waiting workload holds one."""
         self._moment: float | None = None
         self._lifted: frozenset[str] | None = NO_NODES
 
@@ -83,17 +100,30 @@ class ReservedNodes:
     def set(self, reservation: Reservation) -> None:
         """Add or replace a reservation."""
         self._known[reservation.name] = reservation
-        self.forget_nodes()
+        self._forget()
 
     def delete(self, name: str) -> None:
         """Remove a reservation; unknown names are ignored."""
         self._known.pop(name, None)
-        self.forget_nodes()
+        self._forget()
 
-    def forget_nodes(self) -> None:
-        """Find the nodes of reservations again, because a node or a reservation changed."""
-        self._members.clear()
-        self._unions.clear()
+    def _forget(self) -> None:
+        """Find nodes and windows again, because a reservation changed."""
+        for remembered in (self._members, self._unions, self._present, self._barring, self._names):
+            remembered.clear()
+        self._evicting = None
+
+    def node_changed(self, before: Node | None, after: Node | None) -> None:
+        """Note that a node came (from None), changed or left (to None): only its own places in reservations change."""
+        node = after or before
+        if node is None or (before is not None and after is not None and before.labels == after.labels):
+            return
+        for name, members in self._members.items():
+            covered = after is not None and self._known[name].covers(node.name, node.labels)
+            if covered != (node.name in members):
+                self._members[name] = members ^ {node.name}
+                self._unions.clear()
+                self._evicting = None
 
     def nodes_of(self, name: str) -> frozenset[str]:
         """Return the present nodes of a reservation; raises KeyError."""
@@ -126,22 +156,45 @@ class ReservedNodes:
         """Return the time for which it answers."""
         return now if self._moment is None else self._moment
 
-    def barring(self, claimant: Claimant) -> frozenset[str]:
-        """Return the names of the reservations that do not allow the workload."""
-        return frozenset(name for name, each in self._known.items() if not claimant.is_allowed_by(each))
+    def barring(self, claimant: Claimant, now: float) -> frozenset[str]:
+        """Return the names of the reservations that are not over and do not allow the workload."""
+        return self._barring_of(claimant, now).names
+
+    def _barring_of(self, claimant: Claimant, now: float) -> _Barring:
+        key = (now, replace(claimant, ends_at=None))
+        found = self._barring.get(key)
+        if found is None:
+            if len(self._barring) >= _MAX_REMEMBERED:
+                self._barring.clear()
+            windows = [window for each, window in self._windows(now) if not claimant.is_allowed_by(each)]
+            names = frozenset(window.reservation for window in windows)
+            names = self._names.setdefault(names, names)
+            found = self._barring[key] = _Barring(windows, [window.starts_at for window in windows], names)
+        return found
+
+    def _windows(self, now: float) -> list[tuple[Reservation, ReservedWindow]]:
+        found = self._present.get(now)
+        if found is None:
+            if len(self._present) >= _MAX_MOMENTS:
+                self._present.clear()
+            known = ((each, each.window(now)) for each in self._known.values())
+            windows = [(each, ReservedWindow(each.name, *window)) for each, window in known if window is not None]
+            found = self._present[now] = sorted(windows, key=lambda pair: pair[1].starts_at)
+        return found
+
+    def count_closing(self, claimant: Claimant, now: float) -> int:
+        """Return how many windows close nodes to the workload now, if none is lifted. They are the ones that start
+        first: workloads that the same reservations bar have the same windows if they have as many."""
+        starts, ends_at = self._barring_of(claimant, now).starts, claimant.ends_at
+        return len(starts) if ends_at is None else max(bisect_right(starts, now), bisect_left(starts, ends_at))
 
     def closing(self, claimant: Claimant, now: float) -> list[ReservedWindow]:
         """Return the windows that close nodes to the workload now, in order of their ends."""
-        found: list[ReservedWindow] = []
         lifted = self._lifted
-        for reservation in self._known.values() if lifted is not None else ():
-            if lifted and reservation.name in lifted:
-                continue
-            window = reservation.window(now)
-            if window is None or claimant.is_allowed_by(reservation):
-                continue
-            if window.starts_at <= now or claimant.ends_at is None or claimant.ends_at > window.starts_at:
-                found.append(ReservedWindow(reservation.name, *window))
+        if lifted is None:
+            return []
+        first = self._barring_of(claimant, now).windows[: self.count_closing(claimant, now)]
+        found = [window for window in first if window.reservation not in lifted]
         return sorted(found, key=lambda window: (window.ends_at, window.reservation))
 
     def closed_to(self, claimant: Claimant, now: float) -> frozenset[str]:
@@ -174,15 +227,21 @@ class ReservedNodes:
 
     def evicting(self, claimant: Claimant, nodes: frozenset[str], now: float) -> ReservedWindow | None:
         """Return the first window, present or to come, at whose start a workload that uses these nodes is evicted."""
+        names = {name for node in nodes for name in self._evicting_from().get(node, ())}
         found = [
             ReservedWindow(name, *window)
-            for name, each in self._known.items()
-            if each.if_busy is BusyPolicy.EVICT
-            and (window := each.window(now)) is not None
-            and not claimant.is_allowed_by(each)
-            and not nodes.isdisjoint(self.nodes_of(name))
+            for name, each in ((name, self._known[name]) for name in names)
+            if (window := each.window(now)) is not None and not claimant.is_allowed_by(each)
         ]
         return min(found, key=lambda window: (window.starts_at, window.reservation), default=None)
+
+    def _evicting_from(self) -> Mapping[str, Sequence[str]]:
+        if self._evicting is None:
+            self._evicting = {}
+            for name, each in self._known.items():
+                for node in self.nodes_of(name) if each.if_busy is BusyPolicy.EVICT else ():
+                    self._evicting.setdefault(node, []).append(name)
+        return self._evicting
 
     def changes_after(self, now: float) -> float | None:
         """Return the next time at which a window starts or ends; None if there is none."""
@@ -196,7 +255,7 @@ class ReservedNodes:
     def restore(self, values: dict[str, Reservation]) -> None:
         """Go back to a snapshot. Nodes are found again."""
         self._known = dict(values)
-        self.forget_nodes()
+        self._forget()
 
 
 def _edges(window: Window) -> tuple[float, float]:

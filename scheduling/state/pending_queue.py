@@ -206,6 +206,11 @@ class PendingQueue:
         while heap:
             yield heappop(heap)[2]
 
+    def active_firsts(self) -> Iterator[WorkloadInfo]:
+        """Yield the first of each group of equal active workloads, in no order."""
+        items = (bucket.first() for bucket in self.equals(QueueState.ACTIVE))
+        return (item[2] for item in items if item is not None)
+
     def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
         """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""
         for state in self._buckets:

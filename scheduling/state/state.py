@@ -215,8 +215,9 @@ class State:
     def set_node(self, node: Node) -> None:
         """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
         self._note_node(node.name)
+        reported = self._reported.get(node.name)
         self._reported[node.name] = node
-        self.reservations.forget_nodes()
+        self.reservations.node_changed(reported, node)
         node = self.claims.places.on_node(node)
         before = self.fleet.nodes.get(node.name)
         if before != node:
@@ -245,8 +246,7 @@ class State:
 
     def delete_node(self, name: str) -> None:
         self._note_node(name)
-        self._reported.pop(name, None)
-        self.reservations.forget_nodes()
+        self.reservations.node_changed(self._reported.pop(name, None), None)
         before = self.fleet.nodes.get(name)
         if before is not None:
             self.fleet.delete_node(name)
@@ -268,11 +268,10 @@ class State:
         kept: tuple[bool, bool],
     ) -> None:
         reported, node = known
-        if reported is None:
-            self._reported.pop(name, None)
-        else:
+        undone = self._reported.pop(name, None)
+        if reported is not None:
             self._reported[name] = reported
-        self.reservations.forget_nodes()
+        self.reservations.node_changed(undone, reported)
         if node is None:
             fleet.delete_node(name)
             topologies.delete_node(name)
@@ -387,7 +386,7 @@ class State:
         time = info.workload.time_left_seconds if cq.spec.backfill is not None else None
         barred = NO_NODES
         if self.reservations:
-            barred = self.reservations.barring(Claimant.of(info.workload, cq.name))
+            barred = self.reservations.barring(Claimant.of(info.workload, cq.name), self.now)
             time = info.workload.time_left_seconds if barred else time
         if (user, time, barred) != (info.limited_user, info.limited_time, info.barred_by):
             self.journal.note_again(info)  # the undone removal puts it back by the hash of before
@@ -526,10 +525,11 @@ class State:
         outcome = self.out_of_cycle_outcomes.get(info.key)
         return cq.queue.untold(info) if outcome is None else (outcome.reason, outcome.message)
 
-    def refuse_equals(self, cq: ClusterQueueState, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[Outcome]:
-        """Make all equal workloads inadmissible, and write the verdict to the first ones whose status has another
-        reason."""
-        cq.queue.set_hash_inadmissible(scheduling_hash, verdict)
+    def refuse_equals(self, cq: ClusterQueueState, equals: Iterable[SchedulingHash], verdict: Verdict) -> list[Outcome]:
+        """Make all workloads with these hashes inadmissible, and write the verdict to the first ones whose status has
+        another reason."""
+        for scheduling_hash in equals:
+            cq.queue.set_hash_inadmissible(scheduling_hash, verdict)
         self.untold_queues[cq.name] = None
         return self.tell_equals()
 

@@ -148,17 +148,28 @@ class SchedulingHash:
     quota of devices they equal only pods of the same namespace.
     """
 
-    __slots__ = ("_hash", "_value")
+    __slots__ = ("_hash", "_time", "_untimed", "_value")
 
-    def __init__(self, value: Hashable) -> None:
-        self._value = value
-        self._hash = hash(value)
+    def __init__(self, value: Hashable, time: int | None = None) -> None:
+        """`time`: the seconds that the workload may still run, where they count."""
+        self._value, self._time = value, time
+        self._untimed = hash(value)
+        self._hash = hash((self._untimed, time))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SchedulingHash) and self._hash == other._hash and self._value == other._value
+        return (
+            isinstance(other, SchedulingHash)
+            and self._hash == other._hash
+            and self._time == other._time
+            and self._value == other._value
+        )
+
+    def differs_in_time(self, other: SchedulingHash) -> bool:
+        """Return whether only the time differs."""
+        return self._untimed == other._untimed and self._time != other._time and self._value == other._value
 
 
 QueueOrder = tuple[int, float, str, str]
@@ -390,9 +401,9 @@ class WorkloadInfo:
             namespace = workload.namespace if self.has_namespace_device_quota else None
             value = (
                 self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets,
-                self.limited_user, self.limited_time, self.barred_by,
+                self.limited_user, self.barred_by,
             )  # fmt: skip
-            self._scheduling_hash = SchedulingHash(value)
+            self._scheduling_hash = SchedulingHash(value, self.limited_time)
         return self._scheduling_hash
 
 

@@ -40,6 +40,7 @@ from scheduling.model.placement import (
 from scheduling.model.vendor import NVIDIA, DeviceVendor
 
 _FEW_NODES = 64
+_MAX_EMPTY = 512
 Refused = TypeVar("Refused")
 Found = TypeVar("Found", bound=Answer)
 
@@ -99,6 +100,8 @@ class Fleet:
         self._candidates = CandidateNodes((), {})
         self._caches = SearchCaches(0)
         self._answers = KeptAnswers()
+        self._fits_empty: dict[Hashable, bool] = {}
+        """The answers of `fits_when_empty`: they depend on no usage, only on nodes and settings."""
 
     # -- nodes and reservations
 
@@ -121,6 +124,17 @@ class Fleet:
     def fits_when_empty(self, pod_set: PodSetToPlace) -> bool:
         """Return whether the nodes that a pod set selects would take all its pods if no other pod ran there, all were
         ready and no device were cordoned or unhealthy. ResourceQuotas do not count."""
+        if self._is_ranked(pod_set):
+            return self._is_to_fit_empty(pod_set)
+        key = (pod_set.count, pod_set.by_room, pod_set.allowed_nodes, *_key_of_pods(pod_set))
+        fits = self._fits_empty.get(key)
+        if fits is None:
+            if len(self._fits_empty) >= _MAX_EMPTY:
+                self._fits_empty.clear()
+            fits = self._fits_empty[key] = self._is_to_fit_empty(pod_set)
+        return fits
+
+    def _is_to_fit_empty(self, pod_set: PodSetToPlace) -> bool:
         self._ensure_table()
         rows: list[int] = self._candidates.selected(pod_set).nonzero()[0].tolist()
         # A few nodes are emptied much faster than thousands, and nearly always suffice.
@@ -162,6 +176,7 @@ class Fleet:
         """Replace the default policies."""
         self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
         self._answers.clear()
+        self._fits_empty.clear()
 
     def snapshot(self) -> tuple[SearchSettings, Any]:
         """The default policies, and the source of typical pods. Nodes and reservations are not part of it."""
@@ -171,12 +186,15 @@ class Fleet:
         """Go back to a snapshot."""
         self.settings, self.mix.source = values
         self._answers.clear()
+        self._fits_empty.clear()
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node. Reservations are kept."""
         before = self._nodes.get(node.name)
         self._nodes[node.name] = node
         (self._with_devices.add if node.devices else self._with_devices.discard)(node.name)
+        if self._fits_empty and (before is None or before.emptied() != node.emptied()):
+            self._fits_empty.clear()
         if before == node or self._built is None:
             return
         if not self._built.replace_node(node):
@@ -193,6 +211,7 @@ class Fleet:
         """Delete a node if it is known. Reservations on it are kept and count again when the node returns."""
         if self._nodes.pop(name, None) is not None:
             self._with_devices.discard(name)
+            self._fits_empty.clear()
             self._built = None
 
     def reserve(self, workload_key: str, placement: Placement) -> None:
@@ -253,32 +272,26 @@ class Fleet:
         """The key of the answer for these pods. None if it depends on more than the nodes that they select: on the
         usage of a namespace, or on the pods that a policy calls typical."""
         self._ensure_table()
-        settings = self.settings
-        key = []
-        for pod_set in pod_sets:
-            pod = pod_set.devices
-            node_policy, device_word = pod.node_policy or settings.node_policy, pod.device_policy
-            if node_policy in settings.rankings or (device_word or settings.device_policy) in settings.rankings:
-                return None
-            if self.quotas.limits(pod_set.namespace):
-                return None
-            key.append(
-                (
-                    pod_set.name,
-                    pod_set.count,
-                    pod_set.first_replica,
-                    pod_set.namespace,
-                    pod_set.by_room,
-                    pod_set.allowed_nodes,
-                    pod_set.closed_nodes,
-                    pod,
-                    tuple(sorted(pod_set.requests.items())),
-                    selection_key(pod_set),
-                    pod_set.tolerations,
-                    pod_set.flavor_tolerations,
-                )
+        if any(self._is_ranked(pod_set) or self.quotas.limits(pod_set.namespace) for pod_set in pod_sets):
+            return None
+        return tuple(
+            (
+                pod_set.name,
+                pod_set.count,
+                pod_set.first_replica,
+                pod_set.namespace,
+                pod_set.by_room,
+                pod_set.allowed_nodes,
+                *_key_of_pods(pod_set),
             )
-        return tuple(key)
+            for pod_set in pod_sets
+        )
+
+    def _is_ranked(self, pod_set: PodSetToPlace) -> bool:
+        """Return whether a policy that may know more than the nodes chooses the place."""
+        settings, pod = self.settings, pod_set.devices
+        words = (pod.node_policy or settings.node_policy, pod.device_policy or settings.device_policy)
+        return any(word in settings.rankings for word in words)
 
     def _keep(self, key: Hashable | None, pod_sets: Sequence[PodSetToPlace], found: Found) -> Found:
         if key is not None:
@@ -439,6 +452,18 @@ class Fleet:
     def _pod_as_held(self, pod: PodPlacement) -> _Held:
         peak = peak_usage(pod.containers, pod.init_container_count, as_hami=self.settings.as_hami)
         return _Held(pod.node, tuple(peak.values()), pod.requests, pod.namespace)
+
+
+def _key_of_pods(pod_set: PodSetToPlace) -> tuple[Hashable, ...]:
+    """The part of a key that tells what one pod needs, and which nodes accept it."""
+    return (
+        pod_set.closed_nodes,
+        pod_set.devices,
+        tuple(sorted(pod_set.requests.items())),
+        selection_key(pod_set),
+        pod_set.tolerations,
+        pod_set.flavor_tolerations,
+    )
 
 
 def _slices(held: Iterable[_Held]) -> tuple[DeviceSlice, ...]:
