@@ -18,6 +18,7 @@ class LockedWork(IntEnum):
     TELEMETRY = 0x6B77746D
     PAST_USE = 0x6B777075
     CHECKPOINTS = 0x6B776370
+    PAST_READS = 0x6B777072
 
 
 @contextmanager
@@ -39,3 +40,13 @@ def try_one_of(work: LockedWork, number: int) -> Iterator[bool]:
     """Try to take one of this many locks of the work. Keys of `try_lock` for the same work are at least 0."""
     with ExitStack() as held:
         yield any(held.enter_context(try_lock(work, -1 - place)) for place in range(number))
+
+
+def take_one_of(work: LockedWork, number: int) -> bool:
+    """Try to take one of this many locks of the work until the transaction ends; False if others hold all of them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT place FROM generate_series(1, %s) AS place WHERE pg_try_advisory_xact_lock(%s, place) LIMIT 1",
+            [number, work],
+        )
+        return cursor.fetchone() is not None

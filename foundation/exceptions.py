@@ -72,9 +72,10 @@ class LimitReached(KueuewebError):
 
 
 class Unavailable(KueuewebError):
-    """A service that is needed for the answer does not respond."""
+    """A service that is needed for the answer does not respond. `retry_after` is when to try again, in seconds."""
 
     reason = "Unavailable"
+    retry_after: ClassVar[int | None] = None
 
 
 class InvalidRequest(KueuewebError):

@@ -1,7 +1,7 @@
 """Base class of the views that belong to a cluster."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Any, ClassVar, Final
 
@@ -104,16 +104,22 @@ def _as_of(view: ClusterView, handler: Callable[..., Response]) -> Callable[...,
 
 
 def moment_in(request: Request) -> datetime:
-    """The moment that the request asks for; raises ValidationError."""
+    """The moment that the request asks for, in UTC; raises ValidationError."""
     text = request.query_params[AT]
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+    found = moment_of(text)
+    if found is None:
         rule = f"Invalid value: {text!r}: must be a time of RFC 3339 with its zone, such as 2026-01-05T09:00:00Z."
         raise ValidationError({AT: rule})
     return found
+
+
+def moment_of(text: str) -> datetime | None:
+    """The moment in UTC; None for a text that is no time with a zone, or one before the year 1 or after 9999."""
+    try:
+        found = parse_datetime(text)
+        return None if found is None or found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def past_headers(past: Past) -> dict[str, str]:

@@ -11,8 +11,9 @@ from accounts.api.scope import AT, ClusterView, moment_in, past_headers
 from foundation.exceptions import InvalidRequest
 from foundation.shown_past import showing
 from history.models import Checkpoint
-from history.services.checkpoints.past_rows import find_checkpoint, past_of
+from history.services.checkpoints.past_rows import NoCheckpoint, devices_of, find_checkpoint, past_of
 from queues.services.visibility import visibility_of
+from scheduler.api.queue_status import NO_FIGURES
 from scheduler.live.frames import Audience, redact
 
 
@@ -56,8 +57,13 @@ class FiguresView(ClusterView):
         if AT not in request.query_params:
             raise InvalidRequest(f"{AT}: Required value: the present figures are in the live stream.")
         past = past_of(found := find_checkpoint(self.cluster, at := moment_in(request)), at)
+        if past.figures["source"] == NO_FIGURES:
+            raise NoCheckpoint(
+                f"The checkpoint from {past.taken_at.isoformat()} has no figures: its rows were damaged. Name another "
+                "moment; checkpoints/ lists them."
+            )
         whole = {**{name: past.figures[name] for name in ("totals", "cluster_queues", "cohorts")}}
-        whole["devices"] = found.devices
+        whole["devices"] = devices_of(found)
         namespaces = self.access.visible_namespaces()
         with showing(past):  # so that the cohorts are those that the reader may see now
             visibility = visibility_of(self.access, self.cluster)

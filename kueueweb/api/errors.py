@@ -92,7 +92,7 @@ def _refusal(error: exceptions.KueuewebError) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, device_login.DeviceLoginError):
         body["error"] = error.oauth_error
-    if isinstance(error, exceptions.LimitReached):
+    if isinstance(error, exceptions.LimitReached | exceptions.Unavailable):
         if error.retry_after is not None:
             headers["Retry-After"] = str(error.retry_after)
     elif isinstance(error, exceptions.PreconditionFailed | exceptions.PreconditionRequired):

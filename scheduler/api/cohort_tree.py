@@ -12,7 +12,7 @@ from scheduler.api.queue_status import Numbers
 
 Shape = serializers.Serializer[Any]
 
-SOURCES: Final = ["live", "rows"]
+SOURCES: Final = ["live", "rows", "none"]
 
 
 class ShareField(serializers.JSONField):

@@ -21,6 +21,8 @@ from scheduling.model.vocabulary import ConditionStatus, ConditionType, LocalQue
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.world import World
 
+NO_FIGURES: Final = "none"
+"""The source of a checkpoint's numbers if none could be made of its rows."""
 _USAGE: Final = """
     SELECT workload.cluster_id, workload.cluster_queue_name, pod_set.flavors ->> usage.key, usage.key,
         sum(CHARGED_USAGE)::bigint
@@ -42,8 +44,8 @@ _COUNTS: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Entries by name, as in the live stream. `source` is `live`, or `rows` while no scheduler leads; `time` is when
-    they were taken.
+    """Entries by name, as in the live stream. `source` is `live`, or `rows` while no scheduler leads; of the past also
+    `none`: the numbers are not known. `time` is when they were taken.
     """
 
     source: str
@@ -147,6 +149,7 @@ def _holders(held: _Held) -> list[Workload]:
     ]
 
 
+_PENDING: Final = "Pending"
 _NO_WORKLOADS: Final = {"pending": 0, "inadmissible": 0, "reserving": 0, "admitted": 0}
 
 
@@ -167,6 +170,8 @@ def local_queue_reason(row: LocalQueue, numbers: Numbers) -> tuple[bool, str, st
     name = row.cluster_queue_name
     if row.stop_policy != StopPolicy.NONE:
         return False, LocalQueueReason.STOPPED, "LocalQueue is stopped"
+    if numbers.source == NO_FIGURES:
+        return False, _PENDING, "No figures are kept of this moment"
     if name not in numbers.cluster_queues:
         return False, LocalQueueReason.CLUSTER_QUEUE_DOES_NOT_EXIST, f"ClusterQueue {name} doesn't exist"
     if not numbers.cluster_queues[name]["active"]:

@@ -6,12 +6,12 @@ The cycles are those that a new leader would have run at the moment of the check
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from datetime import datetime
 from typing import Any
 
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.api.scope import moment_of
 from accounts.models import Cluster
 from foundation.exceptions import KueuewebError
 from history.services.checkpoints.following_decisions import following_decisions
@@ -25,14 +25,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default")
-        parser.add_argument("--at", type=datetime.fromisoformat, required=True, help="RFC 3339")
+        parser.add_argument("--at", required=True, help="RFC 3339")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the decisions, in their order."""
-        at: datetime = options["at"]
-        if at.tzinfo is None:
+        at = moment_of(options["at"])
+        if at is None:
             raise CommandError(
-                f"--at: Invalid value: {at.isoformat()}: must name its time zone, as in {at.isoformat()}Z"
+                f"--at: Invalid value: {options['at']}: must be a time of RFC 3339 with its zone, such as "
+                "2026-01-05T09:00:00Z"
             )
         try:
             cluster = Cluster.objects.get(name=options["cluster"])

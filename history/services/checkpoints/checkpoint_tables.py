@@ -7,7 +7,7 @@ names the columns, so that later releases, which have others, can read it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -47,12 +47,14 @@ FORMAT: Final = 1
 """The version of the layout. Other versions are refused by name."""
 FINISHED_SECONDS: Final = 3600
 """A checkpoint has the workloads that finished at most so long before it."""
+MOST_BYTES: Final = 2**30
+"""Inflated content that is larger is damaged: that of 10,000 workloads has some 10 MiB."""
 _LEVEL: Final = 3
 
 _OF_CLUSTER: Final = "row.cluster_id = {cluster}"
 _WORKLOADS: Final = (
     "workload.cluster_id = {cluster} AND (workload.status <> 'Finished' OR workload.finished_at >= {oldest} OR EXISTS ("
-    "SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = workload.id AND slice.source = 'decided'))"
+    "SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = workload.id))"
 )
 _SELECTED: Final = "SELECT workload.COLUMN FROM queues_workload AS workload WHERE CONDITION".replace(
     "CONDITION", _WORKLOADS
@@ -95,6 +97,10 @@ TABLES: Final[Sequence[tuple[type[Model], str]]] = (
 """Models and the condition on their rows, in an order in which each refers to earlier ones."""
 
 
+class DamagedContent(Exception):
+    """The content of a checkpoint does not have the layout."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """The rows of one table in COPY's text format."""
@@ -109,15 +115,33 @@ def read_tables(cluster_id: int, now: datetime) -> bytes:
     return _written([_read(model, condition, cluster_id, now) for model, condition in TABLES])
 
 
-def tables_in(content: bytes) -> Iterator[TableRows]:
-    """The tables of a checkpoint."""
-    text = zlib.decompress(content)
-    head, _, rest = text.partition(b"\n")
-    position = 0
-    for entry in orjson.loads(head):
-        end = position + entry["bytes"]
-        yield TableRows(entry["table"], tuple(entry["columns"]), rest[position:end])
-        position = end
+def tables_in(content: bytes) -> list[TableRows]:
+    """The tables of a checkpoint. Raises DamagedContent."""
+    head, _, rest = _inflated(content).partition(b"\n")
+    found, position = [], 0
+    try:
+        for entry in orjson.loads(head):
+            end = position + entry["bytes"]
+            found.append(TableRows(entry["table"], tuple(entry["columns"]), rest[position:end]))
+            position = end
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedContent(f"its first line is not a list of tables: {error!r}") from error
+    if position != len(rest):
+        raise DamagedContent(f"its tables have {position} bytes by its first line, and {len(rest)} follow")
+    return found
+
+
+def _inflated(content: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        text = inflater.decompress(content, MOST_BYTES)
+    except zlib.error as error:
+        raise DamagedContent(str(error)) from error
+    if inflater.unconsumed_tail:
+        raise DamagedContent(f"it has more than {MOST_BYTES} bytes")
+    if not inflater.eof:
+        raise DamagedContent("its end is missing")
+    return text
 
 
 def columns_of(model: type[Model]) -> tuple[str, ...]:

@@ -9,17 +9,16 @@ import logging
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
-from gpus.models import Device
 from history.models import Checkpoint
 from history.services.checkpoints.checkpoint_tables import FORMAT, read_tables
 from queues.models import Workload
-from scheduler.api.queue_status import numbers_of_rows
+from scheduler.api.queue_status import NO_FIGURES
 from scheduler.live.published import read_published
 from scheduler.live.publisher import numbers
 from scheduler.live.shapes import LiveData
@@ -30,32 +29,53 @@ DUE: Final = """
 SELECT cluster.id FROM accounts_cluster AS cluster
     LEFT JOIN scheduler_lease AS lease ON lease.cluster_id = cluster.id
     LEFT JOIN LATERAL (
-        SELECT taken_at, epoch FROM history_checkpoint WHERE cluster_id = cluster.id ORDER BY taken_at DESC LIMIT 1
+        SELECT taken_at, epoch FROM history_checkpoint
+        WHERE cluster_id = cluster.id AND taken_at <= now() ORDER BY taken_at DESC LIMIT 1
     ) AS newest ON true
-WHERE newest.taken_at IS NULL OR newest.epoch < lease.epoch
-    OR newest.taken_at < date_bin(make_interval(mins => %s::int), now(), 'epoch')
+WHERE newest.taken_at IS NULL OR newest.taken_at < now() - interval '1 minute' AND (
+    newest.epoch < lease.epoch OR newest.taken_at < date_bin(make_interval(mins => %s::int), now(), 'epoch'))
 """
-"""The clusters whose next checkpoint is due, by the interval in minutes."""
+"""The clusters whose next checkpoint is due, by the interval in minutes. A leader that fails again and again causes one
+a minute, and one from the future, before the clock was set back, does not count."""
 _IS_DUE: Final = "SELECT EXISTS (SELECT FROM (FOUND) AS due WHERE due.id = %s)".replace("FOUND", DUE)
 _SETTINGS: Final = ("configuration", "device_plugin_configuration", "placement", "mode")
 _COMPARED: Final = ("reserving", "admitted")
+_WAITING: Final = ("pending", "inadmissible")
+_PAUSE_SECONDS: Final = 300.0
+"""After a failure, this process leaves a cluster alone for so long."""
 
 _log = logging.getLogger(__name__)
+_failed_at: Final[dict[int, float]] = {}
+"""By cluster, the time of its last failure by the monotonic clock."""
 
 
 def take_due_checkpoints(minutes: int) -> int:
-    """Take the checkpoints that are due; return their number. One worker at a time takes those of a cluster."""
+    """Take the checkpoints that are due; return their number. One worker at a time takes those of a cluster. If
+    one fails, the other clusters have theirs all the same."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [str(minutes)])
         due = [id_ for (id_,) in cursor.fetchall()]
-    taken = 0
-    for id_ in due:
-        with try_lock(LockedWork.CHECKPOINTS, id_) as mine:
-            cluster = Cluster.objects.filter(pk=id_).first() if mine and _is_due(id_, minutes) else None
-            if cluster is not None:
-                take_checkpoint(cluster)
-                taken += 1
-    return taken
+    return sum(_taken(id_, minutes) for id_ in due if not _failed_lately(id_))
+
+
+def _failed_lately(cluster_id: int) -> bool:
+    return time.monotonic() - _failed_at.get(cluster_id, -_PAUSE_SECONDS) < _PAUSE_SECONDS
+
+
+def _taken(cluster_id: int, minutes: int) -> bool:
+    with try_lock(LockedWork.CHECKPOINTS, cluster_id) as mine:
+        cluster = Cluster.objects.filter(pk=cluster_id).first() if mine and _is_due(cluster_id, minutes) else None
+        if cluster is None:
+            return False
+        try:
+            take_checkpoint(cluster)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:  # noqa: BLE001 (whatever it is, the other clusters have theirs)
+            _log.exception("cluster %s: no checkpoint; the next attempt is in %d s", cluster.name, _PAUSE_SECONDS)
+            _failed_at[cluster_id] = time.monotonic()
+            return False
+        return True
 
 
 def _is_due(cluster_id: int, minutes: int) -> bool:
@@ -113,36 +133,40 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
     )
 
 
-def _figures(cluster: Cluster, now: datetime) -> tuple[str, LiveData]:
-    """The leader's own figures if they agree with the rows of this snapshot, else those of a World of the rows.
-
-    Only the leader knows which workloads are inadmissible, but its figures are of another moment: a batch may lie
-    between.
-    """
+def _figures(cluster: Cluster, now: datetime) -> tuple[str, Mapping[str, Any]]:
+    """The figures of a World of the rows. Those of rows that no World takes, such as damaged ones, are empty."""
+    try:
+        with transaction.atomic():
+            data = numbers(*read_whole_world(cluster, now.timestamp()))
+    except OperationalError:
+        raise
+    except Exception:  # noqa: BLE001 (whatever it is, the rows can be kept)
+        _log.exception("cluster %s: a checkpoint without figures", cluster.name)
+        return NO_FIGURES, {"totals": {}, "cluster_queues": {}, "cohorts": {}, "devices": {}}
     published = read_published(cluster)
-    if published is not None and _is_of_these_rows(published.data, cluster):
-        return "live", cast("LiveData", published.data)
-    return "rows", numbers(*read_whole_world(cluster, now.timestamp()))
+    if published is None or not agree(published.data["cluster_queues"], data["cluster_queues"]):
+        return "rows", data
+    return "live", _with_inadmissible(data, published.data["cluster_queues"])
 
 
-def _is_of_these_rows(live: Mapping[str, Any], cluster: Cluster) -> bool:
-    if not agree(live, numbers_of_rows([cluster])[cluster.pk].cluster_queues):
-        return False
-    return _used_slots(cluster) == {uuid: device["used_slots"] for uuid, device in live["devices"].items()}
-
-
-def _used_slots(cluster: Cluster) -> dict[str, int]:
-    rows = Device.objects.filter(node__cluster=cluster).values_list("uuid", "used_slots", "external_slots")
-    return {uuid: used + external for uuid, used, external in rows}
+def _with_inadmissible(data: LiveData, live: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take from the leader which of the workloads that wait are inadmissible: only it knows."""
+    queues = {
+        name: {**entry, **{part: live[name][part] for part in _WAITING}}
+        for name, entry in data["cluster_queues"].items()
+    }
+    waiting = {part: sum(entry[part] for entry in queues.values()) for part in _WAITING}
+    return {**data, "cluster_queues": queues, "totals": {**data["totals"], **waiting}}
 
 
 def agree(live: Mapping[str, Any], queues: Mapping[str, Any]) -> bool:
-    """Whether live figures count the same workloads and charge the same quota in each of these ClusterQueues."""
-    return {name: _counts(entry) for name, entry in live["cluster_queues"].items()} == {
+    """Whether live figures count the same workloads and charge the same quota in each of these ClusterQueues. The
+    leader's may be of another moment: a batch may lie between."""
+    return {name: _counts(entry) for name, entry in live.items()} == {
         name: _counts(entry) for name, entry in queues.items()
     }
 
 
 def _counts(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     usage = {(cell["flavor"], cell["resource"]): (cell["nominal"], cell["used"]) for cell in entry["usage"]}
-    return (*(entry[name] for name in _COMPARED), entry["pending"] + entry["inadmissible"], entry["cohort"], usage)
+    return (*(entry[name] for name in _COMPARED), sum(entry[name] for name in _WAITING), entry["cohort"], usage)

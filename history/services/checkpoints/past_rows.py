@@ -6,29 +6,44 @@ transaction may write nothing else, and is rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
-from django.db import connection, models, transaction
+from django.db import DatabaseError, OperationalError, connection, models, transaction
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 from psycopg import sql
 
 from accounts.models import Cluster, Namespace
-from foundation.exceptions import InvalidRequest, NotFound
+from foundation.advisory_locks import LockedWork, take_one_of
+from foundation.exceptions import InvalidRequest, NotFound, Unavailable
 from foundation.shown_past import Past, showing
 from history.models import Checkpoint
-from history.services.checkpoints.checkpoint_tables import FORMAT, TABLES, TableRows, key_of, tables_in
+from history.services.checkpoints.checkpoint_tables import (
+    FORMAT,
+    TABLES,
+    DamagedContent,
+    TableRows,
+    key_of,
+    tables_in,
+)
 from scheduling.model.times import rfc3339
 
 _CLOCK_SECONDS: Final = 5.0
 """The browser's clock may be ahead of ours by so much."""
-_EXACT: Final = timedelta(seconds=1)
+_EXACT: Final = timedelta(milliseconds=1)
+"""The precision of a checkpoint's moment."""
+READERS: Final = 6
+"""Reads of the past at once, in the whole installation: each takes some 240 of PostgreSQL's locks, of which its default
+settings have 6,400 for all sessions."""
 _RIGHTS: Final = frozenset({Namespace._meta.db_table})
 """Tables that rights are read from stay present, except where rules decide."""
+
+_log = logging.getLogger(__name__)
 
 
 class NoCheckpoint(NotFound):
@@ -37,10 +52,17 @@ class NoCheckpoint(NotFound):
     reason: ClassVar[str] = "NoCheckpoint"
 
 
+class TooManyPastReads(Unavailable):
+    """Others already use all places of requests that read the past."""
+
+    reason: ClassVar[str] = "TooManyPastReads"
+    retry_after = 2
+
+
 @contextmanager
 def open_checkpoint(cluster_id: int, at: datetime) -> Iterator[Past]:
-    """Show the rows of the last checkpoint at or before that moment, for readers. Raises NoCheckpoint and
-    InvalidRequest."""
+    """Show the rows of the last checkpoint at or before that moment, for readers. Raises NoCheckpoint,
+    TooManyPastReads and InvalidRequest."""
     found = find_checkpoint(Cluster.objects.get(pk=cluster_id), at)
     with showing_rows(found, hidden=_RIGHTS), showing(past_of(found, at)) as past:
         yield past
@@ -89,21 +111,65 @@ def cluster_then(found: Checkpoint) -> Cluster:
 
 @contextmanager
 def showing_rows(found: Checkpoint, *, hidden: Collection[str] = ()) -> Iterator[None]:
-    """Show the rows of this checkpoint instead of the present ones; of `hidden` tables, the present ones stay."""
+    """Show the rows of this checkpoint instead of the present ones; of `hidden` tables, the present ones stay. Raises
+    NoCheckpoint if it is damaged or gone, and TooManyPastReads."""
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            tables = [table for table in tables_in(bytes(found.content)) if table.table not in hidden]
-            for table in tables:
-                _fill(cursor, table)
-            _forget_missing(cursor, {table.table for table in tables})
-            cursor.execute("SHOW search_path")
-            [path] = cursor.fetchone()
-            cursor.execute("SELECT set_config('search_path', %s, true)", [f"pg_temp, {path}"])
-            cursor.execute("SET TRANSACTION READ ONLY")
+        if not take_one_of(LockedWork.PAST_READS, READERS):
+            raise TooManyPastReads(f"{READERS} requests read the past, the most at once. Try again in seconds.")
+        try:
+            _show(_content_of(found), hidden)
+        except (DamagedContent, DatabaseError) as error:
+            if isinstance(error, OperationalError):  # the database's state, not the content
+                raise
+            _log.error("The checkpoint of cluster %s from %s is damaged: %s", found.cluster_id, found.taken_at, error)
+            raise NoCheckpoint(
+                f"The checkpoint from {rfc3339(found.taken_at)} is damaged ({type(error).__name__}): name a moment "
+                "before it, or from the next one on. checkpoints/ lists their moments."
+            ) from error
         try:
             yield
         finally:
             transaction.set_rollback(True)
+
+
+def devices_of(found: Checkpoint) -> Mapping[str, Any]:
+    """The devices of the figures by their UUID. Raises NoCheckpoint if it is gone since it was found."""
+    devices: Mapping[str, Any] | None = _field_of(found, "devices")
+    if devices is None:
+        raise _gone(found)
+    return devices
+
+
+def _content_of(found: Checkpoint) -> bytes:
+    content = _field_of(found, "content")
+    if content is None:
+        raise _gone(found)
+    return bytes(content)
+
+
+def _field_of(found: Checkpoint, name: str) -> Any:
+    return Checkpoint.objects.filter(pk=found.pk).values_list(name, flat=True).first()
+
+
+def _gone(found: Checkpoint) -> NoCheckpoint:
+    return NoCheckpoint(
+        f"The checkpoint from {rfc3339(found.taken_at)} has just been deleted: send the request again, and the one "
+        "before it answers."
+    )
+
+
+def _show(content: bytes, hidden: Collection[str]) -> None:
+    tables = {table.table: table for table in tables_in(content)}
+    shown = [name for name in _MODELS if name not in hidden]
+    with connection.cursor() as cursor:
+        for name in shown:
+            # A table that the checkpoint does not have was added later: there was nothing in it.
+            _fill(cursor, tables.get(name, TableRows(name, (), b"")))
+        _forget_missing(cursor, shown)
+        cursor.execute("SHOW search_path")
+        [path] = cursor.fetchone()
+        cursor.execute("SELECT set_config('search_path', %s, true)", [f"pg_temp, {path}"])
+        cursor.execute("SET TRANSACTION READ ONLY")
 
 
 _MODELS: Final = {model._meta.db_table: model for model, _ in TABLES}
@@ -112,9 +178,6 @@ _MODELS: Final = {model._meta.db_table: model for model, _ in TABLES}
 def _fill(cursor: CursorWrapper, found: TableRows) -> None:
     """Create the table with its present columns, and copy the rows. A kept column that the table has lost is read and
     ignored; a new one gets its default."""
-    model = _MODELS.get(found.table)
-    if model is None:  # a table that this release has no more
-        return
     table = sql.Identifier("pg_temp", found.table)
     cursor.execute(
         sql.SQL("CREATE TEMPORARY TABLE {name} (LIKE {name} INCLUDING DEFAULTS INCLUDING GENERATED)").format(
@@ -125,12 +188,13 @@ def _fill(cursor: CursorWrapper, found: TableRows) -> None:
     present = {name for (name,) in cursor.fetchall()}
     for column in (name for name in found.columns if name not in present):
         cursor.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} text").format(table, sql.Identifier(column)))
-    query = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        table, sql.SQL(", ").join(sql.Identifier(column) for column in found.columns)
-    )
-    with connection.wrap_database_errors, cursor.copy(query) as copy:
-        copy.write(found.rows)
-    for columns in _indexed(model):
+    if found.columns:
+        query = sql.SQL("COPY {} ({}) FROM STDIN").format(
+            table, sql.SQL(", ").join(sql.Identifier(column) for column in found.columns)
+        )
+        with connection.wrap_database_errors, cursor.copy(query) as copy:
+            copy.write(found.rows)
+    for columns in _indexed(_MODELS[found.table]):
         names = sql.SQL(", ").join(sql.Identifier(column) for column in columns)
         cursor.execute(sql.SQL("CREATE INDEX ON {} ({})").format(table, names))
 
@@ -146,7 +210,7 @@ def _indexed(model: type[models.Model]) -> Iterator[Sequence[str]]:
 def _forget_missing(cursor: CursorWrapper, shown: Collection[str]) -> None:
     """Empty the references to rows that a checkpoint does not have, such as a job of which the row was deleted."""
     for name in shown:
-        for column in _MODELS[name]._meta.concrete_fields if name in _MODELS else ():
+        for column in _MODELS[name]._meta.concrete_fields:
             target = column.related_model
             if not column.is_relation or not column.null or not isinstance(target, type):
                 continue

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Cluster, RoleBinding
 from gpus.models import Device, DeviceAllocation, Node
 from history.models import Checkpoint
+from history.services.checkpoints import past_rows
+from history.services.checkpoints.checkpoint_tables import TABLES
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from queues.models import ClusterQueue, Cohort, LocalQueue, StartEstimate, Workload
 from scheduler.leader.engine import Engine
+from scheduler.store.world_reading import read_whole_world
 from studio.api import explanation_views
 from tests.api_client import SchemaClient
 from tests.engines import NOW
@@ -115,6 +121,32 @@ def test_each_address_answers_as_it_did_then(
     assert now.status_code == 404 or without_times(now.json()) != before or path.startswith(("local", "cohorts/?"))
 
 
+PRESENT_TABLES = {
+    "accounts_cluster", "accounts_group", "accounts_namespace", "accounts_rolebinding", "auth_group", "auth_user",
+    "django_session", "history_checkpoint", "scheduler_lease",
+}  # fmt: skip
+"""Tables of users, rights and checkpoints, of which the rows of now are read."""
+_TABLE = re.compile(r'(?:FROM|JOIN) "?([a-z]+_[a-z]+)"?(?![\w(.])')
+
+
+def tables_of(captured: CaptureQueriesContext) -> set[str]:
+    return {name for query in captured.captured_queries for name in _TABLE.findall(query["sql"])}
+
+
+@pytest.mark.parametrize("reader", ["alice", "bob"])
+def test_each_table_that_is_read_is_kept(reader: str, then: Cluster, alice: SchemaClient, bob: SchemaClient) -> None:
+    """A kind that is added later is added to the checkpoints too."""
+    client = {"alice": alice, "bob": bob}[reader]
+    kept = {model._meta.db_table for model, _ in TABLES}
+    with CaptureQueriesContext(connection) as captured:
+        for path in ADDRESSES:
+            body(client, f"{API}{path}")
+        read_whole_world(then, 0.0)
+    found = tables_of(captured)
+    assert {"queues_workload", "gpus_device", "queues_flavorquota"} <= found
+    assert found - kept - PRESENT_TABLES == set()
+
+
 class TestTheAnswer:
     def test_names_its_checkpoint_and_says_whether_it_is_exact(self, then: Cluster, alice: SchemaClient) -> None:
         found = take_checkpoint(then)
@@ -160,6 +192,8 @@ class TestRefusals:
             ("2126-01-01T00:00:00Z", "must not be in the future"),
             ("2026-01-01T00:00:00", "with its zone"),
             ("2026-02-30T00:00:00Z", "must be a time of RFC 3339"),
+            ("0001-01-01T00:00:00+14:00", "must be a time of RFC 3339"),
+            ("9999-12-31T23:59:59-14:00", "must be a time of RFC 3339"),
             ("noon", "must be a time of RFC 3339"),
         ],
     )
@@ -168,6 +202,31 @@ class TestRefusals:
         code, _, message = self.refused(alice, address("devices/", at))
         assert code == 400
         assert rule in message
+
+    def test_a_damaged_checkpoint(self, then: Cluster, alice: SchemaClient) -> None:
+        at = take_checkpoint(then).taken_at
+        Checkpoint.objects.update(content=b"")
+        for path in ("devices/", "cohorts/tree/"):
+            code, reason, message = self.refused(alice, address(path, at))
+            assert (code, reason, "name a moment before it" in message) == (404, "NoCheckpoint", True)
+
+    def test_one_without_figures(self, then: Cluster, alice: SchemaClient) -> None:
+        Cluster.objects.update(configuration={"fairSharing": 7})
+        at = take_checkpoint(then).taken_at
+        Cluster.objects.update(configuration={})
+        code, reason, message = self.refused(alice, address("checkpoints/figures/", at))
+        assert (code, reason, "has no figures" in message) == (404, "NoCheckpoint", True)
+        assert body(alice, address("cohorts/tree/", at))["source"] == "none"
+        [condition] = body(alice, address("local-queues/team-a/a/", at))["conditions"]
+        assert condition["reason"] == "Pending"
+        for path in ADDRESSES:
+            assert alice.get(address(path, at)).status_code == 200
+
+    def test_too_many_at_once(self, then: Cluster, alice: SchemaClient, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(past_rows, "READERS", 0)
+        answer = alice.get(address("devices/", take_checkpoint(then).taken_at))
+        found = (answer.status_code, answer.json()["reason"], answer.headers["Retry-After"])
+        assert found == (503, "TooManyPastReads", "2")
 
     def test_several_clusters(self, then: Cluster, alice: SchemaClient) -> None:
         make_cluster("west")

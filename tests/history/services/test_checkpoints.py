@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,11 +14,19 @@ from accounts.models import Cluster, Namespace
 from foundation.advisory_locks import LockedWork, try_lock
 from foundation.exceptions import InvalidRequest
 from foundation.shown_past import current_past, open_past, present_rows
-from gpus.models import Device
+from gpus.models import Device, DeviceAllocation, Node
 from history.models import Checkpoint
+from history.services.checkpoints import checkpoint_tables, checkpoint_taking, past_rows
 from history.services.checkpoints.checkpoint_taking import agree, take_checkpoint, take_due_checkpoints
 from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
-from history.services.checkpoints.past_rows import NoCheckpoint, cluster_then, find_checkpoint, showing_rows
+from history.services.checkpoints.past_rows import (
+    NoCheckpoint,
+    TooManyPastReads,
+    cluster_then,
+    devices_of,
+    find_checkpoint,
+    showing_rows,
+)
 from queues.models import ClusterQueue, PodSet, Workload
 from queues.services.workloads import record_finished
 from scheduler.api.queue_status import numbers_of_rows
@@ -72,23 +82,31 @@ class TestTaking:
         figures = take_checkpoint(cluster).figures
         assert (figures["source"], figures["cluster_queues"]["main"]["reserving"]) == ("rows", 0)
 
+    def test_only_the_split_of_waiting_workloads_is_the_leaders(self, cluster: Cluster) -> None:
+        """A batch between them may leave every count as it was."""
+        Device.objects.update(healthy=False)
+        Node.objects.update(cordoned=True)
+        ClusterQueue.objects.update(stop_policy="Hold")
+        found = take_checkpoint(cluster)
+        queue, device = found.figures["cluster_queues"]["main"], found.devices["n1-0"]
+        assert (found.figures["source"], queue["active"], device["health"]) == ("live", False, False)
+        assert device["node_unschedulable"]
+        assert (queue["pending"], queue["inadmissible"]) == (0, 1)
+        totals = found.figures["totals"]
+        assert (totals["pending"], totals["inadmissible"]) == (0, 1)
+
     @pytest.mark.parametrize("part", ["reserving", "admitted", "pending", "cohort"])
     def test_each_count_is_compared(self, cluster: Cluster, part: str) -> None:
         queues = numbers_of_rows([cluster])[cluster.pk].cluster_queues
         other = {**queues["main"], part: "other" if part == "cohort" else 7}
-        assert agree({"cluster_queues": queues}, queues)
-        assert not agree({"cluster_queues": {"main": other}}, queues)
+        assert agree(queues, queues)
+        assert not agree({"main": other}, queues)
 
     def test_the_usage_of_quota_is_compared(self, cluster: Cluster) -> None:
         queues = numbers_of_rows([cluster])[cluster.pk].cluster_queues
         [cell] = queues["main"]["usage"]
         other = {**queues["main"], "usage": [{**cell, "used": 7}]}
-        assert not agree({"cluster_queues": {"main": other}}, queues)
-
-    def test_the_use_of_devices_is_compared(self, cluster: Cluster) -> None:
-        assert take_checkpoint(cluster).devices["n1-0"]["used_slots"] == 0
-        Device.objects.update(external_slots=1)
-        assert take_checkpoint(cluster).figures["source"] == "rows"
+        assert not agree({"main": other}, queues)
 
     def test_the_leader_is_not_held_up(self, cluster: Cluster) -> None:
         """No lock of a row: a batch commits while a checkpoint is read."""
@@ -107,6 +125,17 @@ class TestWhenItIsDue:
     def test_a_new_leader_has_one(self, cluster: Cluster) -> None:
         take_all_due()
         Engine(cluster, "next", clock=lambda: NOW)
+        Checkpoint.objects.update(taken_at=timezone.now() - timedelta(seconds=61))
+        assert [take_all_due(), take_all_due()] == [1, 0]
+
+    def test_leaders_that_fail_again_and_again_have_one_a_minute(self, cluster: Cluster) -> None:
+        take_all_due()
+        for name in ("next", "third"):
+            Engine(cluster, name, clock=lambda: NOW)
+            assert take_all_due() == 0
+
+    def test_one_of_the_future_does_not_count(self, cluster: Cluster) -> None:
+        taken_at(cluster, timezone.now() + timedelta(days=1))
         assert [take_all_due(), take_all_due()] == [1, 0]
 
     def test_each_cluster_has_its_own(self, cluster: Cluster) -> None:
@@ -119,6 +148,101 @@ class TestWhenItIsDue:
             assert mine
             in_another_session(lambda: taken.append(take_all_due()))
         assert taken == [0]
+
+
+class TestBrokenRows:
+    def test_rows_without_a_world_are_kept_without_figures(self, cluster: Cluster) -> None:
+        Cluster.objects.update(configuration={"fairSharing": 7})
+        west = make_cluster("west")
+        assert take_all_due() == 2
+        assert Checkpoint.objects.get(cluster=west).figures["source"] == "rows"
+        found = Checkpoint.objects.get(cluster=cluster)
+        assert (found.figures["source"], found.figures["cluster_queues"], found.devices) == ("none", {}, {})
+        with showing_rows(found):
+            assert Workload.objects.count() == 2
+
+    def test_a_cluster_that_fails_does_not_hold_up_the_others_and_is_left_alone(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tried: list[int] = []
+        real = checkpoint_tables.read_tables
+
+        def fails(cluster_id: int, now: datetime) -> bytes:
+            tried.append(cluster_id)
+            if cluster_id == cluster.pk:
+                raise ZeroDivisionError
+            return real(cluster_id, now)
+
+        monkeypatch.setattr(checkpoint_taking, "read_tables", fails)
+        west = make_cluster("west")
+        assert [take_all_due(), take_all_due()] == [1, 0]
+        assert tried == [cluster.pk, west.pk]
+        monkeypatch.setattr(checkpoint_taking, "_PAUSE_SECONDS", 0.0)
+        assert take_all_due() == 0
+        assert tried == [cluster.pk, west.pk, cluster.pk]
+
+
+def damaged(found: Checkpoint, content: bytes) -> None:
+    Checkpoint.objects.filter(pk=found.pk).update(content=content)
+
+
+def without_line(content: bytes) -> bytes:
+    return zlib.compress(zlib.decompress(content).partition(b"\n")[2])
+
+
+class TestDamage:
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda content: b"",
+            lambda content: content[:-20],
+            lambda content: b"nothing",
+            without_line,
+            lambda content: zlib.compress(b'[{"table": "queues_workload"}]\n'),
+            lambda content: zlib.compress(zlib.decompress(content)[:-20]),
+            lambda content: zlib.compress(zlib.decompress(content).replace(b"\t", b" ")),
+        ],
+        ids=["empty", "cut", "not compressed", "no first line", "no columns", "rows cut", "no rows of COPY"],
+    )
+    def test_damaged_content_is_no_checkpoint(self, damage: Callable[[bytes], bytes], cluster: Cluster) -> None:
+        found = take_checkpoint(cluster)
+        damaged(found, damage(bytes(found.content)))
+        with pytest.raises(NoCheckpoint, match=r"is damaged .* name a moment before it"), showing_rows(found):
+            pass
+        assert Workload.objects.count() == 2
+
+    def test_content_that_is_too_large_is_not_inflated(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(checkpoint_tables, "MOST_BYTES", 1000)
+        with pytest.raises(NoCheckpoint, match="is damaged"), showing_rows(take_checkpoint(cluster)):
+            pass
+
+    def test_one_that_is_deleted_meanwhile(self, cluster: Cluster) -> None:
+        take_checkpoint(cluster)
+        found = find_checkpoint(cluster, timezone.now())
+        Checkpoint.objects.all().delete()
+        with pytest.raises(NoCheckpoint, match="has just been deleted: send the request again"), showing_rows(found):
+            pass
+        with pytest.raises(NoCheckpoint, match="has just been deleted"):
+            devices_of(found)
+
+
+class TestReadersAtOnce:
+    def test_there_is_a_most_in_the_installation(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(past_rows, "READERS", 1)
+        found = take_checkpoint(cluster)
+        refused: list[str] = []
+
+        def read() -> None:
+            try:
+                with showing_rows(found):
+                    refused.append("")
+            except TooManyPastReads as error:
+                refused.append(error.message)
+
+        with showing_rows(found):
+            in_another_session(read)
+        in_another_session(read)
+        assert refused == ["1 requests read the past, the most at once. Try again in seconds.", ""]
 
 
 class TestThinning:
@@ -198,6 +322,26 @@ class TestShowing:
                 cursor.execute("ALTER TABLE queues_workload DROP COLUMN on_hold")
                 cursor.execute("ALTER TABLE queues_workload RENAME COLUMN earlier TO on_hold")
 
+    def test_a_table_that_is_new_is_empty(self, cluster: Cluster) -> None:
+        """Rows of now are not shown as those of then."""
+        found = take_checkpoint(cluster)
+        tables = [table for table in checkpoint_tables.tables_in(bytes(found.content)) if table.table != "gpus_device"]
+        damaged(found, checkpoint_tables._written(tables))
+        with showing_rows(found):
+            assert not Device.objects.exists()
+            assert Workload.objects.count() == 2
+        assert Device.objects.exists()
+
+    def test_a_finished_workload_whose_slice_others_hold_is_in_it(self, cluster: Cluster) -> None:
+        ended = timezone.now() - timedelta(days=1)
+        workload = make_workload(cluster, "ended", status="Finished", finished_at=ended)
+        DeviceAllocation.objects.create(
+            cluster=cluster, workload=workload, device=Device.objects.get(), node=Node.objects.get(), source="external",
+            memory_mib=1, cores_percent=1, created_at=ended,
+        )  # fmt: skip
+        with showing_rows(take_checkpoint(cluster)):
+            assert DeviceAllocation.objects.get().workload == workload
+
     def test_the_settings_of_the_cluster_are_those_of_then(self, cluster: Cluster) -> None:
         found = take_checkpoint(cluster)
         Cluster.objects.update(configuration={"fairSharing": {"enable": True}})
@@ -237,7 +381,7 @@ class TestMoments:
 
     def test_it_is_exact_at_the_checkpoint_only(self, cluster: Cluster) -> None:
         found = taken_at(cluster, timezone.now() - timedelta(minutes=5))
-        for seconds, exact in ((0, True), (0.9, True), (1, False), (60, False)):
+        for seconds, exact in ((0, True), (0.0009, True), (0.001, False), (60, False)):
             with open_past(cluster.pk, found.taken_at + timedelta(seconds=seconds)) as past:
                 assert (past.exact, past.taken_at, current_past()) == (exact, found.taken_at, past)
         assert current_past() is None
