@@ -254,6 +254,18 @@ class World(WorldObjects):
         """Return the next time at which a window of a reservation starts or ends; None if there is none."""
         return self._state.reservations.changes_after(now)
 
+    def next_window_effect(self, now: float) -> float | None:
+        """Return the next time at which a window ends for which a queue waits, or starts and evicts a workload that
+        holds quota; None if there is none."""
+        state = self._state
+        if not state.reservations:
+            return None
+        due = min(state.wake_at.values(), default=None)
+        ends = [] if due is None else [state.reservations.ends_from(due, now)]
+        held = (self.evicting_window(key, now) for key in self.objects.reserving() if state.reservations.evicts)
+        starts = (window.starts_at for window in held if window is not None and window.starts_at > now)
+        return min((at for at in (*ends, *starts) if at is not None), default=None)
+
     def evicting_window(self, key: str, now: float) -> ReservedWindow | None:
         """Return the first window, present or to come, at whose start a workload that holds quota is evicted from the
         nodes that it uses; None if there is none."""

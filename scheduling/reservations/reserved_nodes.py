@@ -243,6 +243,15 @@ class ReservedNodes:
                     self._evicting.setdefault(node, []).append(name)
         return self._evicting
 
+    @property
+    def evicts(self) -> bool:
+        """Whether some reservation evicts holders of its nodes."""
+        return bool(self._evicting_from())
+
+    def ends_from(self, at: float, now: float) -> float | None:
+        """Return the first end of a present or next window, after now and not before another time; None without."""
+        return min((window.ends_at for _, window in self._windows(now) if window.ends_at >= at), default=None)
+
     def changes_after(self, now: float) -> float | None:
         """Return the next time at which a window starts or ends; None if there is none."""
         windows = [window for each in self._known.values() if (window := each.window(now)) is not None]

@@ -81,22 +81,23 @@ class ForwardCycles:
         return found.parent or key if found is not None else key
 
     def _next(self, elapsed: float) -> float | None:
-        """Go to the next end or to the next change of a window of a reservation; return the seconds from now, None if
-        there is neither."""
-        change = self._world.next_window_change(self._now + elapsed)
+        """Go to the next end or to the next window of a reservation that wakes a queue or evicts a holder; return the
+        seconds from now, None if there is neither."""
+        change = self._world.next_window_effect(self._now + elapsed)
         at = None if change is None else change - self._now
         while self._ends and self._until.get(self._ends[0][1]) != self._ends[0][0]:
             heapq.heappop(self._ends)
         if at is None or at > MAX_WINDOW_SECONDS or (self._ends and self._ends[0][0] <= at):
-            return self._end_next()
+            return self._end_next(inf if at is None else at)
         self._world.advance(self._now + at)
         for key in self._world.evict_for_windows(self._now + at):
             self._until.pop(key, None)
             self._world.release_workload(key, self._now + at)
         return at
 
-    def _end_next(self) -> float | None:
-        """End the next workload, and those that end soon after; return the seconds from now, None if none ends."""
+    def _end_next(self, last: float = inf) -> float | None:
+        """End the next workload, and those that end soon after but not after `last`; return the seconds from now, None
+        if none ends."""
         limit, elapsed = inf, None
         while self._ends and self._ends[0][0] <= limit:
             at, key = heapq.heappop(self._ends)
@@ -104,7 +105,7 @@ class ForwardCycles:
                 continue  # it was preempted meanwhile, and waits or runs anew
             del self._until[key]
             self._end(key, self._now + at)
-            limit = min(limit, at + max(_MIN_STEP_SECONDS, _STEP_SHARE * at))
+            limit = min(limit, last, at + max(_MIN_STEP_SECONDS, _STEP_SHARE * at))
             elapsed = at
         return elapsed
 
