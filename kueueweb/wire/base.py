@@ -11,7 +11,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.scope import ClusterView
+from accounts.api.scope import AT, ClusterView
+from foundation.exceptions import InvalidRequest
 from kueueweb.api.content import JSONParser, JSONRenderer
 from kueueweb.wire.refusals import refusal_response
 
@@ -49,6 +50,12 @@ class WireView(ClusterView):
         """Take the cluster out of the path."""
         self.default_cluster = kwargs.pop("cluster", "default")  # type: ignore[misc]  # that of this request
         return super().dispatch(request, *args, **kwargs)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a read of the past: an answer about the present would be taken for it."""
+        super().initial(request, *args, **kwargs)
+        if AT in request.query_params:
+            raise InvalidRequest(f"{AT}: Forbidden: this format shows the present; /api/v1/ shows earlier states.")
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:
         """Kubernetes' words for every error."""

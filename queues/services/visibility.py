@@ -13,6 +13,8 @@ from foundation.shown_past import current_past, present_rows
 from queues.models import LocalQueue
 from queues.services.owners import cohorts_above, queues_below
 
+HIDDEN_QUEUE: Final = "its ClusterQueue"
+"""Stands in messages for a name that the reader may not see."""
 _PREEMPTOR_PATH: Final = re.compile(r"preemptor path: ([^;]*)(?:; |$)")
 _OF_PREEMPTOR: Final = re.compile(r"preemptor (?:path|effective priority): [^;]*(?:; |$)")
 _OF_VICTIM: Final = re.compile(r"Preempted ([^/\s]+)/\S+ \((\w+)\)")

@@ -12,12 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from foundation.shown_past import current_past
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.owners import queues_below
-from queues.services.visibility import Visibility, visibilities_of, visibility_of
+from queues.services.visibility import HIDDEN_QUEUE, Visibility, visibilities_of, visibility_of
 from scheduler.api.cohort_tree import CellSerializer, CohortTreeSerializer, ShareField, cohort_tree
 from scheduler.api.object_status import Cell, Held, held_in
 from scheduler.api.queue_status import Numbers, local_queue_reason, numbers_of, read_numbers
@@ -120,6 +121,17 @@ class _Cohorts(KindView):
         }
         return self.get_queryset().filter(self.reach.rows("name", above))
 
+    def render(self, rows: list[Any]) -> list[dict[str, Any]]:
+        """Rows as JSON; of the past without parents that are not above a visible ClusterQueue now."""
+        found = super().render(rows)
+        if current_past() is None:
+            return found
+        seen = visibilities_of(self.reach)
+        return [
+            shown if seen[row.cluster_id].sees_cohort(row.parent_name) else {**shown, "parent": ""}
+            for row, shown in zip(rows, found, strict=True)
+        ]
+
 
 class CohortListView(_Cohorts, KindListView):
     """`cohorts/`."""
@@ -161,12 +173,21 @@ class _LocalQueues(KindView):
         numbers = numbers_of(self.reach.clusters)
         held = held_in([row.pk for row in self.reach.clusters], (row.cluster_queue_name for row in rows))
         counts = self._counts({row.namespace for row in rows})
-        return [
+        shown = [
             found
             | counts.get((row.cluster_id, row.namespace, row.name), _NO_WORKLOADS)
             | {"conditions": [_active(row, *local_queue_reason(row, numbers[row.cluster_id]))]}
             | {"usage": _local_usage(row, held[row.cluster_id])}
             for row, found in zip(rows, super().render(rows), strict=True)
+        ]
+        return shown if current_past() is None else self._with_known_queues(rows, shown)
+
+    def _with_known_queues(self, rows: list[Any], shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Blank the names of ClusterQueues of the past that the reader may not see now."""
+        seen = visibilities_of(self.reach)
+        return [
+            found if seen[row.cluster_id].sees_queue(row.cluster_queue_name) else _without_queue(row, found)
+            for row, found in zip(rows, shown, strict=True)
         ]
 
     def _counts(self, namespaces: set[str]) -> dict[tuple[int, str, str], dict[str, int]]:
@@ -188,6 +209,12 @@ class LocalQueueListView(_LocalQueues, KindListView):
 
 class LocalQueueView(_LocalQueues, EditView):
     """`local-queues/{namespace}/{name}/`."""
+
+
+def _without_queue(row: LocalQueue, found: dict[str, Any]) -> dict[str, Any]:
+    name = f"ClusterQueue {row.cluster_queue_name}"
+    conditions = [{**each, "message": each["message"].replace(name, HIDDEN_QUEUE)} for each in found["conditions"]]
+    return {**found, "cluster_queue": "", "conditions": conditions}
 
 
 def _local_usage(row: LocalQueue, held: Held) -> list[dict[str, Any]]:

@@ -10,14 +10,15 @@ from rest_framework.response import Response
 
 from accounts.api.flags import flag
 from accounts.api.scope import AT, moment_in, past_headers
-from foundation.exceptions import Unavailable
-from history.services.checkpoints.past_rows import find_checkpoint, past_of
+from foundation.exceptions import KueuewebError, Unavailable
+from history.services.checkpoints.past_rows import NoCheckpoint, TooManyPastReads, find_checkpoint, past_of
+from queues.services.visibility import HIDDEN_QUEUE, visibility_of
 from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView, shown_explanation
 from scheduling.advice.waiting_rules import WaitState
 from studio.api.question_views import QuestionSummarySerializer, summary_json
 from studio.api.remedies import RemediesSerializer, shown_remedies
 from studio.models import OPEN_STATES, Question, QuestionKind
-from studio.services.questions import ask_again, wait_for_answer
+from studio.services.questions import ask_about_past, ask_again, wait_for_answer
 
 _WAIT_SECONDS: Final = 3.0
 _REMEDIES: Final = "remedies"
@@ -57,7 +58,7 @@ class RemediedExplanationView(ExplanationView):
         responses=RemediedExplanationSerializer,
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it.
+        """Why the workload waits: the rule, each flavor and resource, nodes, devices, workloads ahead, and holders.
 
         With the newest estimate of when it starts, or the reason why it is unknown.
         """
@@ -85,24 +86,36 @@ class RemediedExplanationView(ExplanationView):
         past = past_of(find_checkpoint(self.cluster, at := moment_in(request)), at)
         inputs = {"namespace": namespace, "name": name, "at": past.taken_at.isoformat()}
         user = cast("User", self.request.user)
-        question = ask_again(user, self.cluster, QuestionKind.EXPLAIN_PAST, inputs, namespace)
+        question = ask_about_past(user, self.cluster, inputs, namespace)
         wait_for_answer(question, _WAIT_SECONDS)
         if question.answer is None:
             raise _without_answer(question)
         if question.answer["explanation"] is None:
             raise self.missing("Workload", namespace, name)
-        explained = shown_explanation(question.answer["explanation"], self.access, self.cluster)
+        explained = self._with_known_queue(shown_explanation(question.answer["explanation"], self.access, self.cluster))
         body = {"expected_start": question.answer["expected_start"], "question": None, "remedies": None}
         return Response(explained | body, headers=past_headers(past))
+
+    def _with_known_queue(self, explained: dict[str, Any]) -> dict[str, Any]:
+        """Without the name of its ClusterQueue, unless the reader may see that queue now."""
+        name = explained["cluster_queue"]
+        if not name or visibility_of(self.access, self.cluster).sees_queue(name):
+            return explained
+        texts = {part: explained[part].replace(f"ClusterQueue {name}", HIDDEN_QUEUE) for part in ("message", "remedy")}
+        return {**explained, **texts, "cluster_queue": ""}
 
 
 class StillExplaining(Unavailable):
     """The studio has not explained it yet."""
 
     reason: ClassVar[str] = "StillExplaining"
+    retry_after = 2
 
 
-def _without_answer(question: Question) -> Unavailable:
+def _without_answer(question: Question) -> KueuewebError:
     if question.state in OPEN_STATES:
         return StillExplaining("The studio is still building the state of that moment. Send the request again.")
+    for kind in (NoCheckpoint, TooManyPastReads):
+        if question.reason == kind.reason:
+            return kind(question.message)
     return Unavailable(f"The studio could not explain it ({question.reason}): {question.message}")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import Cluster
@@ -60,7 +60,7 @@ def ask_question(
                 f"You have {MAX_OPEN_PER_USER} questions without an answer, which is the most. Wait, or delete one.",
                 retry_after=5,
             )
-        _forget_oldest(user)
+        _forget_oldest(user, kind)
         if name:
             _require_room(user)
         question = Question.objects.create(
@@ -86,10 +86,11 @@ def _require_room(user: User) -> None:
         raise LimitReached(f"You have saved {MAX_SAVED_PER_USER} plans, which is the most. Delete one.")
 
 
-def _forget_oldest(user: User) -> None:
-    ended = (
-        _questions_of(user).filter(name="").exclude(state__in=OPEN_STATES).order_by("-id").values_list("pk", flat=True)
-    )
+def _forget_oldest(user: User, kind: QuestionKind) -> None:
+    """Explanations of the past are counted apart: a reader who goes through the past must lose no plan."""
+    past = Q(kind=QuestionKind.EXPLAIN_PAST)
+    alike = _questions_of(user).filter(past if kind == QuestionKind.EXPLAIN_PAST else ~past)
+    ended = alike.filter(name="").exclude(state__in=OPEN_STATES).order_by("-id").values_list("pk", flat=True)
     Question.objects.filter(pk__in=list(ended[MAX_KEPT_PER_USER - 1 :])).delete()
 
 
@@ -108,6 +109,14 @@ def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[
             ).first()
         )
         return found or ask_question(user, cluster, kind, inputs, namespace)
+
+
+def ask_about_past(user: User, cluster: Cluster, inputs: Mapping[str, Any], namespace: str) -> Question:
+    """Return the answered question of these inputs, of any user and age: the past does not change, and each reader
+    sees the names that they may see. Without one, ask it, as `ask_again` does."""
+    kind = QuestionKind.EXPLAIN_PAST
+    same = Question.objects.filter(cluster=cluster, kind=kind, inputs=dict(inputs), state=QuestionState.ANSWERED)
+    return same.order_by("-id").first() or ask_again(user, cluster, kind, inputs, namespace)
 
 
 def ask_preview(user: User, cluster: Cluster, plan: str) -> Question:

@@ -1,5 +1,4 @@
-"""What a checkpoint costs, and how long a request about the past takes: `pytest tests/benchmarks/test_checkpoints.py
--s`.
+"""Measures the cost of a checkpoint, and of requests about the past: `pytest tests/benchmarks/test_checkpoints.py -s`.
 
 10,000 workloads, of which some thousands hold devices, on 1,200 nodes of eight devices.
 """

@@ -234,6 +234,7 @@ def test_an_earlier_state_is_listed_and_explained(alice: Run) -> None:
     assert "workloads, nodes and devices" in alice("get", "cq", "--at", at).error
     assert alice("explain", "w-0", "--at", at).output.startswith("Pending: ")
     assert alice("explain", "w-0").error.startswith("NotFound")
+    assert "--at: Forbidden with --watch" in alice("get", "workloads", "-w", "--at", at).error
     refused = alice("get", "workloads", "-o", "yaml", "--at", at)
     assert "at: Forbidden" in refused.error
     before = alice("get", "workloads", "--at", "2020-01-01T00:00:00Z")

@@ -18,9 +18,9 @@ from foundation.redis_client import redis_client
 from queues.models import ClusterQueue, LocalQueue, Workload
 from scheduling.advice.waiting_rules import WaitState
 from studio.api import explanation_views
-from studio.models import Question, QuestionState
+from studio.models import Question, QuestionKind, QuestionState
 from studio.services.leases import CHANNEL, forget_questions
-from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_SAVED_PER_USER
+from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_SAVED_PER_USER, ask_about_past
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
 from tests.patience import PATIENCE_SECONDS
@@ -212,6 +212,20 @@ def test_open_questions_of_a_user_are_limited(bob: SchemaClient, alice: SchemaCl
     assert ask(alice).status_code == 201, "the limit is a user's own"
     Question.objects.filter(pk=Question.objects.filter(user__username="bob").first().pk).update(state="Failed")  # type: ignore[union-attr]
     assert ask(bob).status_code == 201
+
+
+@pytest.mark.usefixtures("studio", "workload")
+def test_explanations_of_the_past_displace_no_plan(bob: SchemaClient) -> None:
+    question = Question.objects.get(pk=ask(bob).json()["id"])
+    Question.objects.update(state=QuestionState.ANSWERED)
+    kind = QuestionKind.EXPLAIN_PAST
+    for number in range(MAX_KEPT_PER_USER + 5):
+        asked = ask_about_past(question.user, question.cluster, {"at": str(number)}, "team")
+        Question.objects.filter(pk=asked.pk).update(state=QuestionState.ANSWERED)
+    assert Question.objects.filter(pk=question.pk).exists()
+    assert Question.objects.filter(kind=kind).count() == MAX_KEPT_PER_USER
+    ask(bob)
+    assert Question.objects.filter(kind=kind).count() == MAX_KEPT_PER_USER
 
 
 @pytest.mark.usefixtures("studio", "workload")

@@ -91,6 +91,8 @@ def _get(
     at: At = "",
 ) -> None:
     """List objects, page after page, or some by their names. -o yaml is manifests, which apply again unchanged."""
+    if at and watch:
+        raise ClientError("--at: Forbidden with --watch: an earlier state does not change")
     form, argument = read_format(output)
     targets = _targets(kinds)
     form_of_all = Format(

@@ -23,6 +23,7 @@ from queues.models import ClusterQueue, Cohort, LocalQueue, StartEstimate, Workl
 from scheduler.leader.engine import Engine
 from scheduler.store.world_reading import read_whole_world
 from studio.api import explanation_views
+from studio.models import Question
 from tests.api_client import SchemaClient
 from tests.engines import NOW
 from tests.factories import make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
@@ -236,6 +237,8 @@ class TestRefusals:
 
     def test_addresses_that_show_the_present_only(self, then: Cluster, alice: SchemaClient) -> None:
         at = take_checkpoint(then).taken_at
+        wire = alice.get(f"/kubernetes/default/apis/kueue.x-k8s.io/v1beta2/clusterqueues?at={quote(at.isoformat())}")
+        assert (wire.status_code, "shows the present" in wire.json()["message"]) == (400, True)
         for path in ("overview/", "decisions/", "prices/", "checkpoints/"):
             assert self.refused(alice, address(path, at))[0] == 400
         assert alice.post(address("workloads/", at), []).status_code == 400
@@ -292,6 +295,30 @@ class TestRightsAreThoseOfNow:
         seen = [[row["name"] for row in body(bob, address(path, at))["results"]] for path in paths]
         assert seen == [["research"], ["a"]]
 
+    def test_a_local_queue_does_not_name_a_queue_that_is_hidden_now(
+        self, then: Cluster, alice: SchemaClient, bob: SchemaClient
+    ) -> None:
+        ClusterQueue.objects.filter(name="research").update(stop_policy="Hold")
+        at = take_checkpoint(then).taken_at
+        paths = ("local-queues/", "local-queues/team-a/a/")
+        for path in paths:
+            assert "research" in json.dumps(body(bob, address(path, at)))
+        LocalQueue.objects.filter(namespace="team-a").update(cluster_queue_name="production")
+        for path in paths:
+            found = json.dumps(body(bob, address(path, at)))
+            assert ("research" in found, "its ClusterQueue is inactive" in found) == (False, True)
+            assert "research" in json.dumps(body(alice, address(path, at)))
+
+    def test_a_parent_that_is_not_above_a_visible_queue_now_is_not_named(
+        self, then: Cluster, alice: SchemaClient, bob: SchemaClient
+    ) -> None:
+        at = take_checkpoint(then).taken_at
+        assert "company" in json.dumps(body(bob, address("cohorts/", at)))
+        Cohort.objects.filter(name="science").update(parent_name="")
+        for path in ("cohorts/", "cohorts/tree/"):
+            assert "company" not in json.dumps(body(bob, address(path, at)))
+            assert "company" in json.dumps(body(alice, address(path, at)))
+
     def test_slices_of_other_tenants_have_no_names(self, then: Cluster, bob: SchemaClient) -> None:
         at = take_checkpoint(then).taken_at
         for path in ("devices/", "device-allocations/", "nodes/n1/"):
@@ -329,7 +356,37 @@ class TestExplanations:
     ) -> None:
         at = take_checkpoint(then).taken_at
         assert "team-b" in json.dumps(self.explained(alice, at).json())
-        assert "team-b" not in json.dumps(self.explained(bob, at).json())
+        assert "team-b" not in json.dumps(body(bob, address(self.PATH, at)))
+
+    def test_an_answer_is_given_again_to_each_reader_at_any_age(
+        self, then: Cluster, alice: SchemaClient, bob: SchemaClient
+    ) -> None:
+        at = take_checkpoint(then).taken_at
+        first = self.explained(alice, at).json()
+        Question.objects.update(ended_at=timezone.now() - timedelta(hours=1))
+        Cluster.objects.update(configuration_generation=99)
+        assert body(alice, address(self.PATH, at)) == first
+        assert "team-b" not in json.dumps(body(bob, address(self.PATH, at)))
+        assert Question.objects.count() == 1
+
+    def test_its_queue_is_named_if_the_reader_may_see_it_now(
+        self, then: Cluster, alice: SchemaClient, bob: SchemaClient
+    ) -> None:
+        at = take_checkpoint(then).taken_at
+        assert self.explained(bob, at).json()["cluster_queue"] == "research"
+        LocalQueue.objects.filter(namespace="team-a").delete()
+        hidden = body(bob, address(self.PATH, at))
+        assert (hidden["cluster_queue"], "research" in json.dumps(hidden)) == ("", False)
+        assert body(alice, address(self.PATH, at))["cluster_queue"] == "research"
+
+    def test_a_damaged_checkpoint(self, then: Cluster, alice: SchemaClient) -> None:
+        at = take_checkpoint(then).taken_at
+        Checkpoint.objects.update(content=b"")
+        assert alice.get(address(self.PATH, at)).json()["reason"] == "StillExplaining"
+        Question.objects.update(state="Failed", reason="NoCheckpoint", message="It is damaged.")
+        [question] = Question.objects.all()
+        answer = explanation_views._without_answer(question)
+        assert (answer.reason, answer.message) == ("NoCheckpoint", "It is damaged.")
 
     def test_one_that_did_not_exist(self, then: Cluster, alice: SchemaClient) -> None:
         at = take_checkpoint(then).taken_at
