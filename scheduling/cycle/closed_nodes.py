@@ -56,8 +56,11 @@ def _latest_end(claimant: Claimant) -> float:
 
 def window_before_start(state: State, info: WorkloadInfo, now: float) -> ReservedWindow | None:
     """Return the first window that closes a node of a workload that holds quota, but is not admitted yet; None if there
-    is none. The pods of a slice of an elastic job run already: it is checked when it gets quota."""
-    if not state.reservations or info.admitted or info.workload.replaces is not None:
+    is none. A slice of an elastic job that was never evicted has taken over pods that run: it is checked when it gets
+    quota."""
+    if not state.reservations or info.admitted:
+        return None
+    if info.workload.replaces is not None and info.workload.condition(ConditionType.EVICTED) is None:
         return None
     nodes = used_nodes(info)
     windows = state.reservations.closing(_claimant(state, info, now), now) if nodes else []

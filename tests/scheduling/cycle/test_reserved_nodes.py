@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.advice.waiting_rules import Rule
+from scheduling.lifecycle.conditions import evict
+from scheduling.lifecycle.conditions import reserved as reserved_again
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.topology import Topology
-from scheduling.model.vocabulary import BackfillPolicy, PlacementScope
+from scheduling.model.vocabulary import BackfillPolicy, EvictionReason, PlacementScope
 from scheduling.reservations.reservation import Admittance, BusyPolicy, Recurrence, Reservation
 from scheduling.state.workload_info import QueueState
 from scheduling.world import World
@@ -367,6 +369,42 @@ def test_a_slice_shrinks_on_a_reserved_node_only_if_it_ends_no_later(after: int,
     made = workload("new", "q", SLICE, at=500.0, replaces=f"{NAMESPACE}/old", **limited(after))
     world.set_workload(made, 500.0)
     assert started(world, 500.0) == (["new"] if starts else [])
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_slice_without_devices_stays_off_the_reserved_host_of_the_one_before(reserved: bool) -> None:
+    builder = Builder().flavor("tas", topology_name="hosts")
+    builder.world.set_topology(Topology("hosts", (HOSTNAME_LABEL,)))
+    builder.queue("q", {"tas": 100})
+    for name in "ab":
+        builder.world.set_node(Node(name, {HOSTNAME_LABEL: name}, allocatable={"cpu": 4000, "pods": 110}))
+    builder.pending("old", "q", 4, **limited(1000))
+    assert started(builder.world) == ["old"]
+    builder.world.set_reservation(reservation("a" if reserved else "none"))
+    made = workload("new", "q", 4, count=2, at=500.0, replaces=f"{NAMESPACE}/old", **limited(1000))
+    builder.world.set_workload(made, 500.0)
+    assert started(builder.world, 500.0) == ([] if reserved else ["new"])
+
+
+def test_a_slice_that_took_over_pods_is_admitted_when_its_checks_are_ready() -> None:
+    """One that was evicted since then has no pods any more."""
+    rule = AdmissionCheckRule("check")
+    builder = two_nodes(admission_checks=(rule,))
+    builder.world.set_admission_check(AdmissionCheck("check", "example.com/check"))
+    builder.pending("old", "q", whole())
+    assert started(builder.world) == ["old"]
+    builder.world.set_reservation(reservation("a"))
+    builder.pending("new", "q", whole(), at=1.0, replaces=f"{NAMESPACE}/old")
+    assert started(builder.world, 1.0) == ["new"]
+    key = f"{NAMESPACE}/new"
+    assert builder.world.closing_window(key, START) is None
+    found = builder.world.workload(key)
+    assert found is not None
+    evicted = evict(found, EvictionReason.DRAINED, "moved", 2.0)
+    builder.world.set_workload(reserved_again(evicted, "Quota reserved", 3.0), 3.0)
+    window = builder.world.closing_window(key, START)
+    assert window is not None
+    assert window.reservation == "maintenance"
 
 
 def test_a_slice_on_open_nodes_grows_as_before() -> None:
