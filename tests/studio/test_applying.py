@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,8 @@ def make_configuration(cluster: Cluster, kind: str, name: str) -> None:
     needed: dict[str, Any] = {"namespace": "team"} if KINDS[kind].namespaced else {}
     if kind in ("WorkloadPriorityClass", "PriorityClass"):
         needed["value"] = 1
+    if kind == "Reservation":
+        needed |= {"starts_at": START, "ends_at": START + timedelta(hours=1)}
     KINDS[kind].model.objects.create(cluster=cluster, name=name, created_at=START, **needed)
 
 

@@ -30,7 +30,7 @@ SELECT cluster.id FROM accounts_cluster AS cluster
     LEFT JOIN scheduler_lease AS lease ON lease.cluster_id = cluster.id
     LEFT JOIN LATERAL (
         SELECT taken_at, epoch FROM history_checkpoint
-        WHERE cluster_id = cluster.id AND taken_at <= now() ORDER BY taken_at DESC LIMIT 1
+        WHERE cluster_id = cluster.id AND taken_at <= clock_timestamp() ORDER BY taken_at DESC LIMIT 1
     ) AS newest ON true
 WHERE newest.taken_at IS NULL OR newest.taken_at < now() - interval '1 minute' AND (
     newest.epoch < lease.epoch OR newest.taken_at < date_bin(make_interval(mins => %s::int), now(), 'epoch'))

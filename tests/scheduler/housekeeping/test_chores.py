@@ -13,6 +13,8 @@ from redis import Redis
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record, write_unsent
 from foundation.chores import CHORE_SECONDS, Chores
+from history.models import Checkpoint
+from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from kueueweb.celery import BeatScheduler, app
 from notifications.models import NotificationRule
 from queues.models import AdmissionCheck, ClusterQueue, MultiKueueCluster
@@ -28,6 +30,7 @@ QUEUE = "kueueweb:celery:push"
 def cluster() -> Cluster:
     app.loader.import_default_modules()
     found = make_cluster()
+    take_checkpoint(found)
     write_unsent()
     return found
 
@@ -68,6 +71,7 @@ def read_telemetry(cluster: Cluster) -> None:
         (rule, "notifications.tasks.notify"),
         (follow_nodes, "scheduler.tasks.follow_nodes"),
         (read_telemetry, "scheduler.tasks.sample_telemetry"),
+        (lambda _: Checkpoint.objects.all().delete(), "history.tasks.take_checkpoints"),
         (lambda _: record(AuditVerb.LOGIN, "Session", name="alice"), "scheduler.tasks.stream_audit"),
     ],
 )
