@@ -89,6 +89,10 @@ def test_the_fleet_is_emptied_once_per_pod_until_a_node_changes(monkeypatch: pyt
     fleet.set_node(gpu_node("a"))
     assert fleet.fits_when_empty(pods)
     assert calls.total() == 1
+    fleet.set_node(replace(gpu_node("a"), allocatable={"cpu": 0, "pods": 1}))
+    assert not fleet.fits_when_empty(pods), "the node became smaller"
+    fleet.set_node(gpu_node("a"))
+    assert fleet.fits_when_empty(pods), "the node grew again"
     fleet.delete_node("a")
     assert not fleet.fits_when_empty(pods), "the answer of before is forgotten"
     fleet.set_node(gpu_node("a"))
