@@ -36,8 +36,9 @@ WHERE newest.taken_at IS NULL OR newest.taken_at < now() - interval '1 minute' A
     newest.epoch < lease.epoch OR newest.taken_at < date_bin(make_interval(mins => %s::int), now(), 'epoch'))
 ORDER BY newest.taken_at NULLS FIRST, cluster.id
 """
-"""The clusters whose next checkpoint is due, by the interval in minutes, the one that waits longest first. A leader that
-fails again and again causes one a minute, and one from the future, before the clock was set back, does not count."""
+"""The clusters whose next checkpoint is due, by the interval in minutes, the one that waits longest first. A leader
+that fails again and again causes one a minute, and one from the future, before the clock was set back, does not count.
+"""
 _IS_DUE: Final = "SELECT EXISTS (SELECT FROM (FOUND) AS due WHERE due.id = %s)".replace("FOUND", DUE)
 _SETTINGS: Final = ("configuration", "device_plugin_configuration", "placement", "mode")
 _COMPARED: Final = ("reserving", "admitted")
