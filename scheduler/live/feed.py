@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
+from redis.asyncio import Redis
 
 from foundation.redis_client import asynchronous_redis_client
 from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
@@ -20,6 +21,9 @@ from scheduler.live.publisher import group, heartbeat_key, snapshot_key
 
 _REMEMBERED_DELTAS: Final = 64
 """A socket that is more deltas behind gets a snapshot, which is smaller then."""
+
+_CANCEL_SECONDS: Final = 1.0
+"""Unsubscribing takes milliseconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +47,7 @@ class Socket:
 class Feed:
     """The figures of one cluster. Call `open` and `close` within one event loop."""
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(self, cluster: str, redis: Redis | None = None) -> None:
         self._cluster = cluster
         self._sockets: set[Socket] = set()
         self._epoch = -1
@@ -54,7 +58,7 @@ class Feed:
         self._deltas: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_REMEMBERED_DELTAS)
         self._beat = 0
         self._cache: dict[tuple[str, int, Audience], bytes] = {}
-        self._redis = asynchronous_redis_client()
+        self._redis = redis or asynchronous_redis_client()
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -66,9 +70,11 @@ class Feed:
         await self._load()
 
     async def close(self) -> None:
-        if self._reader is not None:
-            self._reader.cancel()
-            await asyncio.gather(self._reader, return_exceptions=True)
+        """End the subscription. A read of Redis can lose a cancellation, so it is repeated until the reader ends."""
+        reader, self._reader = self._reader, None
+        while reader is not None and not reader.done():
+            reader.cancel()
+            await asyncio.wait({reader}, timeout=_CANCEL_SECONDS)
         await self._redis.aclose()
 
     @property

@@ -45,9 +45,10 @@ class Hub:
             if feed is None:
                 return
             feed.leave(socket)
-            if feed.is_empty:
-                del self._feeds[cluster]
-                await feed.close()
+            if not feed.is_empty:
+                return
+            del self._feeds[cluster]
+        await feed.close()  # without the lock: no other socket waits for it
 
 
 _hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from channels.layers import get_channel_layer
 from django.conf import settings
+from redis import RedisError
 from redis.asyncio import Redis
 
 from queues.services.visibility import Visibility
@@ -60,6 +61,35 @@ async def feed(live_services: None) -> AsyncIterator[Feed]:
     await feed.close()
     async with Redis.from_url(settings.REDIS_URL) as redis:
         await redis.delete(snapshot_key(CLUSTER), heartbeat_key(CLUSTER))
+
+
+class LosesACancellation(Redis):
+    """Answers at once at first, then waits, and fails as a read does whose connection breaks when it is cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.waits = asyncio.Event()
+
+    async def mget(self, *keys: Any) -> Any:
+        self.reads += 1
+        if self.reads != 2:
+            return [None, None]
+        self.waits.set()
+        try:
+            await asyncio.sleep(10 * PATIENCE_SECONDS)
+        except asyncio.CancelledError:
+            raise RedisError("the connection was closed") from None
+
+
+async def test_a_lost_cancellation_does_not_keep_a_feed_open(live_services: None) -> None:
+    """Otherwise the lock of the hub would be held for good, and no browser of this process would get figures again."""
+    redis = LosesACancellation()
+    feed = Feed(CLUSTER, redis)
+    await feed.open()
+    await publish(frame("delta", 9, numbers(a=1)))  # after a gap: the snapshot is read
+    await asyncio.wait_for(redis.waits.wait(), PATIENCE_SECONDS)
+    await asyncio.wait_for(feed.close(), PATIENCE_SECONDS)
 
 
 async def received(feed: Feed, socket: Socket) -> dict[str, Any]:
