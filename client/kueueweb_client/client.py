@@ -187,6 +187,10 @@ class Client:
 
     def _lines(self, call: Call[str], silence_seconds: float | None = None) -> Iterator[str]:
         """Yield the lines of an answer as they arrive; fails after so much silence."""
+        if self._at:
+            raise ClientError(
+                "at: Forbidden: an earlier state does not change, so that it is neither watched nor followed."
+            )
         patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
         try:
             with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:

@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import Cluster
-from kueueweb_client import ApiError, AsyncClient, Client, Timeout, Unreachable
+from kueueweb_client import ApiError, AsyncClient, Client, ClientError, Timeout, Unreachable
 from kueueweb_client.types import WorkloadDetail
 from queues.models import Workload
 from scheduler.leader.engine import Engine
@@ -41,6 +41,11 @@ def test_a_refusal_carries_reason_and_located_mistakes(client: Client) -> None:
     assert (refused.value.status, refused.value.reason) == (400, "InvalidManifest")
     assert "requests" in refused.value.errors[0]["path"]
     assert "requests" in str(refused.value)
+
+
+def test_an_earlier_state_is_not_watched() -> None:
+    with Client("http://127.0.0.1:1", at="2026-01-05T09:00:00Z") as past, pytest.raises(ClientError, match="Forbidden"):
+        next(past.watch("team", "w"))
 
 
 def test_an_address_without_a_server_is_unreachable() -> None:
