@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scheduling.advice.waiting_rules import Rule
-from scheduling.lifecycle.conditions import evict
-from scheduling.lifecycle.conditions import reserved as reserved_again
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.topology import Topology
-from scheduling.model.vocabulary import BackfillPolicy, EvictionReason, PlacementScope
+from scheduling.model.vocabulary import BackfillPolicy, PlacementScope
 from scheduling.reservations.reservation import Admittance, BusyPolicy, Recurrence, Reservation
 from scheduling.state.workload_info import QueueState
 from scheduling.world import World
@@ -318,106 +314,6 @@ def test_an_allowed_workload_on_the_closed_node_takes_nothing_from_the_open_one(
     assert nodes_of(world, "theirs") == ["b"]
 
 
-SLICE: Final = [gpus(memory_mib=16_000)]
-
-
-def lent_slice(*, racks: bool, limit: dict[str, Any], pods: int = 1) -> World:
-    """A slice of an elastic job on b, which is reserved, and also on a if it has two pods; otherwise a is free."""
-    world = (gpu_racks(rack_node("a", "1"), rack_node("b", "1")) if racks else two_nodes()).world
-    world.set_workload(workload("filler", "q", SLICE), 0.0)
-    assert started(world) == ["filler"]
-    assert nodes_of(world, "filler") == ["a"]
-    if limit:
-        world.set_reservation(reservation("b"))
-    if pods > 1:
-        world.finish_workload(f"{NAMESPACE}/filler", 0.0)
-    world.set_workload(workload("old", "q", [gpus(memory_mib=16_000, pods=pods)], at=1.0, **limit), 0.0)
-    assert started(world) == ["old"]
-    assert "b" in nodes_of(world, "old")
-    world.set_reservation(reservation("b"))
-    world.finish_workload(f"{NAMESPACE}/filler", 400.0)
-    return world
-
-
-@pytest.mark.parametrize("racks", [False, True])
-@pytest.mark.parametrize(
-    ("now", "before", "after", "pods", "starts"),
-    [
-        (500.0, 1000, 1000, 2, False),
-        (500.0, 1000, None, 2, False),
-        (500.0, 1000, 500, 2, True),
-        (500.0, None, None, 2, True),
-        (1500.0, 1000, None, 2, False),
-        (1500.0, None, None, 2, True),
-    ],
-)
-def test_a_slice_does_not_keep_reserved_nodes_longer_than_the_one_before(
-    racks: bool, now: float, before: int | None, after: int | None, pods: int, starts: bool
-) -> None:
-    """The limit of a new slice begins anew, and its pods stay where those of the old one are."""
-    world = lent_slice(racks=racks, limit={} if before is None else limited(before))
-    limit = {} if after is None else limited(after)
-    made = [gpus(memory_mib=16_000, pods=pods)]
-    world.set_workload(workload("new", "q", made, at=now, replaces=f"{NAMESPACE}/old", **limit), now)
-    assert started(world, now) == (["new"] if starts else [])
-    assert reason_of(world, "new") == ("" if starts else WAITS)
-
-
-@pytest.mark.parametrize(("after", "starts"), [(1000, False), (500, True)])
-def test_a_slice_shrinks_on_a_reserved_node_only_if_it_ends_no_later(after: int, starts: bool) -> None:
-    world = lent_slice(racks=False, limit=limited(1000), pods=2)
-    made = workload("new", "q", SLICE, at=500.0, replaces=f"{NAMESPACE}/old", **limited(after))
-    world.set_workload(made, 500.0)
-    assert started(world, 500.0) == (["new"] if starts else [])
-
-
-@pytest.mark.parametrize("reserved", [True, False])
-def test_a_slice_without_devices_stays_off_the_reserved_host_of_the_one_before(reserved: bool) -> None:
-    builder = Builder().flavor("tas", topology_name="hosts")
-    builder.world.set_topology(Topology("hosts", (HOSTNAME_LABEL,)))
-    builder.queue("q", {"tas": 100})
-    for name in "ab":
-        builder.world.set_node(Node(name, {HOSTNAME_LABEL: name}, allocatable={"cpu": 4000, "pods": 110}))
-    builder.pending("old", "q", 4, **limited(1000))
-    assert started(builder.world) == ["old"]
-    builder.world.set_reservation(reservation("a" if reserved else "none"))
-    made = workload("new", "q", 4, count=2, at=500.0, replaces=f"{NAMESPACE}/old", **limited(1000))
-    builder.world.set_workload(made, 500.0)
-    assert started(builder.world, 500.0) == ([] if reserved else ["new"])
-
-
-def test_a_slice_that_took_over_pods_is_admitted_when_its_checks_are_ready() -> None:
-    """One that was evicted since then has no pods any more."""
-    rule = AdmissionCheckRule("check")
-    builder = two_nodes(admission_checks=(rule,))
-    builder.world.set_admission_check(AdmissionCheck("check", "example.com/check"))
-    builder.pending("old", "q", whole())
-    assert started(builder.world) == ["old"]
-    builder.world.set_reservation(reservation("a"))
-    builder.pending("new", "q", whole(), at=1.0, replaces=f"{NAMESPACE}/old")
-    assert started(builder.world, 1.0) == ["new"]
-    key = f"{NAMESPACE}/new"
-    assert builder.world.closing_window(key, START) is None
-    found = builder.world.workload(key)
-    assert found is not None
-    evicted = evict(found, EvictionReason.DRAINED, "moved", 2.0)
-    builder.world.set_workload(reserved_again(evicted, "Quota reserved", 3.0), 3.0)
-    window = builder.world.closing_window(key, START)
-    assert window is not None
-    assert window.reservation == "maintenance"
-
-
-def test_a_slice_on_open_nodes_grows_as_before() -> None:
-    world = two_nodes().pending("old", "q", SLICE).world
-    world.set_node(gpu_node("c"))
-    assert started(world) == ["old"]
-    assert nodes_of(world, "old") == ["a"]
-    world.set_reservation(reservation("b"))
-    world.set_workload(workload("new", "q", whole(pods=2), at=1.0, replaces=f"{NAMESPACE}/old"), 1.0)
-    assert started(world, 1.0) == ["new"]
-    assert sorted(nodes_of(world, "new")) == ["a", "c"]
-
-
 def test_a_failed_node_is_replaced_by_an_open_one() -> None:
     for reserved, expected in (((), ["b"]), (("b",), ["c"])):
         world = gpu_racks(*(rack_node(name, "1") for name in "abc")).world
@@ -534,148 +430,3 @@ def test_an_unlimited_quota_alone_is_not_reserved() -> None:
     world = Builder().queue("q", {"default": {GPU: 10, MEMORY: 10}}).pending("w", "q", {GPU: 1}).world
     world.set_reservation(reservation("a"))
     assert started(world) == ["w"]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A workload of a random world."""
-
-    at: int
-    devices: int
-    pods: int
-    limit: int | None
-    user: str
-    runs: int
-
-
-ASKED = st.builds(
-    Asked,
-    at=st.integers(0, 60),
-    devices=st.integers(1, 2),
-    pods=st.integers(1, 3),
-    limit=st.none() | st.integers(1, 60),
-    user=st.sampled_from(["ann", "bob"]),
-    runs=st.integers(1, 40),
-)
-
-
-@st.composite
-def reservations(draw: st.DrawFn) -> list[Reservation]:
-    """Reservations that begin after time 5, of some nodes and for some users."""
-    found = []
-    for number in range(draw(st.integers(0, 3))):
-        start = draw(st.integers(5, 60))
-        users = draw(st.frozensets(st.sampled_from(["ann", "bob"]), max_size=1))
-        found.append(
-            Reservation(
-                f"r{number}",
-                float(start),
-                float(start + draw(st.integers(1, 30))),
-                draw(st.frozensets(st.sampled_from("abcd"), min_size=1)),
-                allowed=Admittance(users=users),
-                if_busy=draw(st.sampled_from(BusyPolicy)),
-            )
-        )
-    return found
-
-
-class Run:
-    """Plays a world second by second. A workload ends after its time, or at its limit; one without a limit may run on.
-    Evictions are those of windows, whose workloads stop at once."""
-
-    def __init__(self, asked: list[Asked], windows: list[Reservation], *, topology: bool) -> None:
-        self.asked = {f"w{number}": each for number, each in enumerate(asked)}
-        self.windows = windows
-        self.started: dict[str, int] = {}
-        self.log: list[tuple[int, str, tuple[str, ...]]] = []
-        self.evicted: list[str] = []
-        fields: dict[str, Any] = {"backfill": BackfillPolicy.EASY}
-        if topology:
-            self.world = gpu_racks(*(rack_node(name, "12"[name > "b"], 2) for name in "abcd"), **fields).world
-        else:
-            self.world = Builder().queue("q", {"default": PLENTY}, **fields).world
-            for name in "abcd":
-                self.world.set_node(gpu_node(name, 2))
-        for each in windows:
-            self.world.set_reservation(each)
-
-    def play(self, since: int = 0, until: int = 100) -> Run:
-        for now in range(since, until):
-            self.world.advance(float(now))
-            self._end(now)
-            self._evict(now)
-            self._arrive(now)
-            for result in settled(self.world, float(now)):
-                for admission in result.admissions:
-                    name = admission.workload.removeprefix(f"{NAMESPACE}/")
-                    self.started[name] = now
-                    self.log.append((now, name, tuple(nodes_of(self.world, name))))
-            self.check(now)
-        return self
-
-    def _end(self, now: int) -> None:
-        for name, since in [*self.started.items()]:
-            asked = self.asked[name]
-            if now >= since + min(asked.runs, asked.limit or asked.runs):
-                del self.started[name]
-                self.world.finish_workload(f"{NAMESPACE}/{name}", float(now))
-
-    def _evict(self, now: int) -> None:
-        for key in self.world.evict_for_windows(float(now)):
-            name = key.removeprefix(f"{NAMESPACE}/")
-            del self.started[name]
-            self.evicted.append(name)
-            self.world.release_workload(key, float(now))
-
-    def _arrive(self, now: int) -> None:
-        for name, asked in self.asked.items():
-            if asked.at == now:
-                limit = {} if asked.limit is None else limited(asked.limit)
-                pods = [gpus(asked.devices, 16_000, pods=asked.pods)]
-                made = workload(name, "q", pods, at=float(now), submitted_by=asked.user, **limit)
-                self.world.set_workload(made, float(now))
-
-    def check(self, now: int) -> None:
-        """No workload is on a node that a window closes to it: its limit ended before."""
-        for window in self.windows:
-            if not window.starts_at <= now < window.ends_at:
-                continue
-            for name in self.started:
-                if self.asked[name].user not in window.allowed.users:
-                    assert window.node_names.isdisjoint(nodes_of(self.world, name)), (now, name, window)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(ASKED, min_size=1, max_size=8), reservations(), st.booleans())
-def test_no_window_finds_its_nodes_in_use(asked: list[Asked], windows: list[Reservation], topology: bool) -> None:
-    """All reservations were made before the first workload, so that even those that evict find nothing to evict."""
-    run = Run(asked, windows, topology=topology).play()
-    assert run.evicted == []
-    untouched = Run(asked, [], topology=topology).play()
-    if not windows:
-        assert run.log == untouched.log
-    everyone = Admittance(users=frozenset({"ann", "bob"}))
-    open_to_all = Run(asked, [replace(each, allowed=everyone) for each in windows], topology=topology).play()
-    assert open_to_all.log == untouched.log, "reservations that allow every workload change nothing"
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(ASKED, min_size=1, max_size=6), reservations(), st.booleans())
-def test_a_reservation_made_over_running_workloads_evicts_them_at_its_start(
-    asked: list[Asked], windows: list[Reservation], topology: bool
-) -> None:
-    early = [replace(each, at=0, runs=99, limit=None) for each in asked]
-    run = Run(early, [], topology=topology)
-    run.play(until=1)
-    held = {name: set(nodes_of(run.world, name)) for name in run.started}
-    run.windows = [each for each in windows if each.if_busy is BusyPolicy.EVICT]
-    for each in windows:
-        run.world.set_reservation(each)
-    run.play(since=1)
-    closing = [each for each in windows if each.if_busy is BusyPolicy.EVICT]
-    expected = {
-        name
-        for name, used in held.items()
-        if any(used & each.node_names and run.asked[name].user not in each.allowed.users for each in closing)
-    }
-    assert expected <= set(run.evicted)
