@@ -1,6 +1,7 @@
 """The moment of the past whose rows this thread's connection shows in place of the present ones.
 
-Rights are always those of now: their rows are not kept, and `present_rows` reads those that decide with them.
+The rights of now always apply: a checkpoint has no roles, and `present_rows` reads the present rows on which the
+rights to names depend.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _opened_by: list[OpenPast] = []
 
 
 def opens_past(opener: OpenPast) -> None:
-    """Register the reader of past rows: the app that keeps them is above those that show them."""
+    """Register the reader of past rows. The app that keeps them is above the apps that show them."""
     _opened_by[:] = [opener]
 
 

@@ -65,7 +65,7 @@ class FiguresView(ClusterView):
         whole = {**{name: past.figures[name] for name in ("totals", "cluster_queues", "cohorts")}}
         whole["devices"] = devices_of(found)
         namespaces = self.access.visible_namespaces()
-        with showing(past):  # so that the cohorts are those that the reader may see now
+        with showing(past):  # cohorts are hidden that the reader may not see now
             visibility = visibility_of(self.access, self.cluster)
         audience = Audience(None if namespaces is None else frozenset(namespaces), visibility)
         return Response(_with_known_cohorts(redact(whole, whole, audience), audience), headers=past_headers(past))

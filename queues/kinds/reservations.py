@@ -78,7 +78,7 @@ RESERVATION: Final = Kind(
     groups={
         "nodes": Group("The reserved nodes: those with one of the names, and those with all the labels."),
         "allowed": Group(
-            "The workloads that may use the nodes in the windows: those that match any entry. Empty: maintenance."
+            "Any match permits a workload to use the nodes in the windows. Without entries it is maintenance."
         ),
     },
     fields=(

@@ -41,7 +41,7 @@ _LAST_YEAR: Final = 9000
 
 
 class AdmittanceSerializer(serializers.Serializer[Any]):
-    """The workloads that may use the nodes: those that match any entry."""
+    """The namespaces, queues and users whose workloads may use the nodes. One match suffices."""
 
     namespaces = serializers.ListField(child=serializers.CharField())
     local_queues = serializers.ListField(child=serializers.CharField(), help_text="As namespace/name.")
@@ -113,8 +113,8 @@ class ReservationCalendarView(ClusterView):
     def get(self, request: Request) -> Response:
         """List the windows in which nodes are reserved, with their states.
 
-        Every user with a role may read it. Names of workloads are those that the reader may see; the workloads that a
-        reservation allows are shown to readers who see all namespaces.
+        Every user with a role may read it. It names the workloads of namespaces that the reader may see, and shows
+        readers of all namespaces which workloads a reservation allows.
         """
         since, until = _period(request)
         shown, truncated = windows_between(self.cluster, since.timestamp(), until.timestamp(), time.time())

@@ -96,8 +96,8 @@ class ForwardCycles:
         return at
 
     def _end_next(self, last: float = inf) -> float | None:
-        """End the next workload, and those that end soon after but not after `last`; return the seconds from now, None
-        if none ends."""
+        """End the next workload, and others whose end follows soon, none after `last`; return the seconds from now.
+        None if none ends."""
         limit, elapsed = inf, None
         while self._ends and self._ends[0][0] <= limit:
             at, key = heapq.heappop(self._ends)

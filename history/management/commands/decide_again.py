@@ -1,6 +1,6 @@
 """`manage.py decide_again --at TIME`: prints the decisions that follow from a checkpoint, one JSON object a line.
 
-The cycles are those that a new leader would have run at the moment of the checkpoint. Nothing is written.
+A new leader would have run these cycles at the moment of the checkpoint. Nothing is written.
 """
 
 from __future__ import annotations
