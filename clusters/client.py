@@ -22,7 +22,8 @@ from typing import Any, Final, Self
 import orjson
 import urllib3
 
-JsonObject = dict[str, Any]
+from clusters.api_errors import ClusterError, ClusterUnreachable, error_of_answer, error_of_status, retry_after_seconds
+from clusters.api_objects import PODS, JsonObject, Kind
 
 FIELD_MANAGER: Final = "kueueweb"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -41,114 +42,6 @@ _MAX_PAUSE_SECONDS: Final = 30.0
 _MAX_ATTEMPTS: Final = 5
 _SILENCE_SECONDS: Final = 90.0
 """A watch that is silent for this long, even without a bookmark, counts as broken."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind's group, version and plural in the API."""
-
-    api_version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
-
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path; namespace "" on a namespaced kind means all namespaces."""
-        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
-        parts = [root]
-        if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
-        parts += [part for part in (self.plural, name, subresource) if part]
-        return "/".join(parts)
-
-
-EVENTS: Final = Kind("v1", "Event", "events")
-CUSTOM_RESOURCES: Final = Kind(
-    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
-)
-LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
-NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
-NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
-POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")
-PROVISIONING_REQUESTS: Final = Kind("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "provisioningrequests")
-PODS: Final = Kind("v1", "Pod", "pods")
-REPLICA_SETS: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
-RESOURCE_QUOTAS: Final = Kind("v1", "ResourceQuota", "resourcequotas")
-LIMIT_RANGES: Final = Kind("v1", "LimitRange", "limitranges")
-SECRETS: Final = Kind("v1", "Secret", "secrets")
-MUTATING_WEBHOOKS: Final = Kind(
-    "admissionregistration.k8s.io/v1",
-    "MutatingWebhookConfiguration",
-    "mutatingwebhookconfigurations",
-    namespaced=False,
-)
-VALIDATING_WEBHOOKS: Final = Kind(
-    "admissionregistration.k8s.io/v1",
-    "ValidatingWebhookConfiguration",
-    "validatingwebhookconfigurations",
-    namespaced=False,
-)
-RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
-
-
-def _device_kind(kind: str, plural: str, *, namespaced: bool = True) -> tuple[Kind, ...]:
-    """A kind of dynamic resource allocation in the versions that are read, the newest first."""
-    versions = ("v1", "v1beta2", "v1beta1")
-    return tuple(Kind(f"resource.k8s.io/{version}", kind, plural, namespaced) for version in versions)
-
-
-DEVICE_CLASSES: Final = _device_kind("DeviceClass", "deviceclasses", namespaced=False)
-RESOURCE_SLICES: Final = _device_kind("ResourceSlice", "resourceslices", namespaced=False)
-RESOURCE_CLAIM_TEMPLATES: Final = _device_kind("ResourceClaimTemplate", "resourceclaimtemplates")
-RESOURCE_CLAIMS: Final = _device_kind("ResourceClaim", "resourceclaims")
-DEVICE_KINDS: Final = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
-
-
-class ClusterError(Exception):
-    """The API server refused.
-
-    * status: the HTTP status (0: no answer).
-    * reason: Kubernetes' reason.
-    * retry_after: seconds to wait before the next request, as the server asked.
-    * fields: the paths of the fields that it names as causes.
-    """
-
-    def __init__(
-        self, status: int, reason: str, message: str, retry_after: float = 0.0, fields: Sequence[str] = ()
-    ) -> None:
-        super().__init__(f"{reason or status}: {message}")
-        self.retry_after = retry_after
-        self.fields = tuple(fields)
-        self.status = status
-        self.reason = reason
-        self.message = message
-
-    @property
-    def not_found(self) -> bool:
-        return self.status == HTTPStatus.NOT_FOUND
-
-    @property
-    def conflict(self) -> bool:
-        """Another writer was first, or the object exists already."""
-        return self.status == HTTPStatus.CONFLICT
-
-    @property
-    def passes(self) -> bool:
-        """The same request may be carried out later: there was no answer, or another writer or too many requests."""
-        busy = (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
-        return self.status in (0, *busy) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-
-    @property
-    def expired(self) -> bool:
-        """The resourceVersion is too old: list again."""
-        return self.status == HTTPStatus.GONE
-
-
-class ClusterUnreachable(ClusterError):
-    """No answer, so it is unknown whether the request was carried out."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(0, "Unreachable", message)
 
 
 class TokenBucket:
@@ -358,7 +251,7 @@ class ClusterClient:
             for line in _lines(response):
                 event = orjson.loads(line)
                 if event["type"] == "ERROR":
-                    raise _error_of(event["object"], int(event["object"].get("code", 500)))
+                    raise error_of_status(event["object"], int(event["object"].get("code", 500)))
                 yield WatchEvent(event["type"], event["object"])
         except (urllib3.exceptions.HTTPError, OSError, orjson.JSONDecodeError) as error:
             if not ended.is_set():
@@ -541,7 +434,7 @@ class ClusterClient:
         except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
             raise ClusterUnreachable(f"{self.server}: {_cause(error)}") from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
-            raise _error(answer.status, answer.data, _retry_after(answer.headers.get("Retry-After")))
+            raise error_of_answer(answer.status, answer.data, retry_after_seconds(answer.headers.get("Retry-After")))
         return answer  # type: ignore[no-any-return]  # the package is not typed
 
 
@@ -584,23 +477,3 @@ def _pieces(response: urllib3.BaseHTTPResponse, opened: Callable[[Callable[[], N
             raise ClusterUnreachable(str(error)) from error
     finally:
         response.close()
-
-
-def _retry_after(text: str | None) -> float:
-    """Kubernetes gives whole seconds; 0 without the header, or if it has a date."""
-    return float(text) if text and text.isascii() and text.isdigit() else 0.0
-
-
-def _error(status: int, content: bytes, retry_after: float = 0.0) -> ClusterError:
-    try:
-        body = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return ClusterError(status, "", content.decode("utf-8", "replace")[:500], retry_after)
-    return _error_of(body if isinstance(body, dict) else {}, status, retry_after)
-
-
-def _error_of(body: Mapping[str, Any], status: int, retry_after: float = 0.0) -> ClusterError:
-    details = body.get("details")
-    causes = (details.get("causes") if isinstance(details, dict) else None) or ()
-    fields = [str(cause["field"]) for cause in causes if isinstance(cause, dict) and cause.get("field")]
-    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""), retry_after, fields)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.client import PAGE_SIZE, ClusterClient, ClusterError, ClusterUnreachable, TokenBucket
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.client import PAGE_SIZE, ClusterClient, TokenBucket
 
 
 def connect(

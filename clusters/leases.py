@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 
 OUR_PREFIX: Final = "kueueweb-"
 """Begins the identity of each installation of kueueweb."""

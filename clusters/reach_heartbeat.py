@@ -13,7 +13,8 @@ from collections.abc import Callable
 from django.db import Error, close_old_connections
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError
+from clusters.api_errors import ClusterError
+from clusters.client import ClusterClient
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, note_life
 
 _log = logging.getLogger(__name__)

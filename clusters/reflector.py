@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from clusters.client import ClusterClient, ClusterError, Kind, Listing, WatchEvent
+from clusters.api_errors import ClusterError
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient, Listing, WatchEvent
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from celery import Task, shared_task
 
 from accounts.models import MIRRORED_MODES, Cluster
+from clusters.api_errors import ClusterError
 from clusters.audit.auditor import audit_and_heal, audited_clusters
-from clusters.client import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.multikueue.controller import follow_multikueue, managers
 from clusters.pace import Pace

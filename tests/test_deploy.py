@@ -14,7 +14,7 @@ import pytest
 import yaml
 from django.core.exceptions import ImproperlyConfigured
 
-from clusters.client import EVENTS, Kind
+from clusters.api_objects import EVENTS, Kind
 from clusters.management.commands import job_rules
 from clusters.push.kueue_objects.served_status import KEYS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS, PRIORITY_CLASSES

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from clusters.client import ClusterError, ClusterUnreachable
+from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.pod_logs import LogQuery, read_log
 from foundation.exceptions import InvalidRequest, KueuewebError, NotFound, Unavailable
 from gpus.models import AllocationSource, DeviceAllocation

@@ -16,10 +16,11 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from accounts.models import MIRRORED_MODES, AuditFinding, Cluster
+from clusters.api_errors import ClusterError
 from clusters.audit import admissions, books, decided, states
 from clusters.audit.pods import live_pods, pods_and_rows
 from clusters.audit.violations import Check, Violation
-from clusters.client import ClusterClient, ClusterError
+from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 from foundation.transactions import hardware_transaction
 from foundation.wake_ups import request_push, wake_scheduler

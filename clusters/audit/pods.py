@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from accounts.models import Cluster
+from clusters.api_objects import PODS, JsonObject
 from clusters.audit.violations import Check, Violation
-from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LABEL, uid_label
 from queues.models import Job, Workload
 from scheduling.model.vocabulary import WorkloadStatus

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from accounts.models import Cluster, Namespace
-from clusters.client import NAMESPACES, REPLICA_SETS, ClusterClient, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, REPLICA_SETS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.framework.store import Objects
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS

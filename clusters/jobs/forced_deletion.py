@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.conditions import is_true
 from clusters.jobs.framework.manifest import annotations_of, is_being_deleted
 from queues.manifests.kueue_keys import SAFE_TO_DELETE

@@ -8,7 +8,9 @@ from __future__ import annotations
 import copy
 from typing import Final
 
-from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import annotations_of, name_of, namespace_of, uid_of
 from clusters.jobs.whole_objects import difference

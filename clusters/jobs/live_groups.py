@@ -16,7 +16,7 @@ from django.db import transaction
 
 from accounts.kinds.metrics_settings import copied_keys
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, JsonObject
+from clusters.api_objects import NAMESPACES, JsonObject
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.manifest import annotations_of, labels_of, name_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from accounts.services.object_status import server_metadata
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.manifest import annotations_of, labels_of, namespace_of
 from clusters.jobs.live_job import Changes
 from queues.manifests import kueue_keys as keys

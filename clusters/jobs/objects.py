@@ -13,7 +13,7 @@ from dataclasses import field as dataclass_field
 from typing import Any, Final
 from uuid import UUID
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.manifest import controller_of
 from clusters.jobs.objects import (
     JOB_UID_LABEL,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.manifest import controller_of, namespace_of, uid_of
 from clusters.jobs.live_pods import Maker

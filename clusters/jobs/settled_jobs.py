@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.manifest import uid_of, version_of
 from clusters.jobs.framework.store import Objects
 

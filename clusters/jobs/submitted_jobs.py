@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, JsonObject
+from clusters.api_objects import NAMESPACES, JsonObject
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.controller import reconcile

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER
 from clusters.jobs.framework.errors import CannotStart as Conflict
 from clusters.jobs.framework.job_kind import JobKind

@@ -22,7 +22,9 @@ import orjson
 from django.db import transaction
 
 from accounts.models import Cluster
-from clusters.client import SECRETS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import SECRETS, JsonObject
+from clusters.client import ClusterClient
 from clusters.client_credentials import connect_kubeconfig
 from clusters.connection import client_for
 from clusters.jobs.framework.job_kind import JobKind

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from clusters.client import ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject
 
 SECRET_KEY: Final = "kubeconfig"  # noqa: S105 - the name of a key
 _DIRECTORY: Final = PurePosixPath("/etc/multikueue/kubeconfigs")

@@ -10,7 +10,9 @@ import logging
 from collections.abc import MutableMapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.reading import NO_CLUSTER

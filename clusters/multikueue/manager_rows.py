@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.registry import JOB_KINDS

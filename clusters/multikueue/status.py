@@ -8,7 +8,7 @@ from typing import Any
 
 from accounts.models import Cluster
 from accounts.services.object_status import Status, timestamp
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.multikueue.manager_rows import configs_of
 from foundation.transactions import unnoticed_transaction
 from queues.models import AdmissionCheck, MultiKueueCluster

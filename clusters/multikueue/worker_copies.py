@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.client import JsonObject, Kind
+from clusters.api_objects import JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.framework.manifest import dig
 from clusters.jobs.framework.scheduling_gates import add_gate

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.manifest import dig
 from queues.kinds.quotas import ResourceGroupSpec
 from scheduling.model.quantity import InvalidQuantity, parse_quantity, sum_of_quantities

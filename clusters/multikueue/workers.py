@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.local_jobs import Alike

@@ -13,7 +13,9 @@ from dataclasses import replace
 from django.db import connection, transaction
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.objects import (
     HAMI_KEEPS_AWAY,
     HAMI_WEBHOOK_LABEL,

@@ -9,15 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from clusters.client import (
-    DEVICE_CLASSES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    ClusterClient,
-    ClusterError,
-    JsonObject,
-    Kind,
-)
+from clusters.api_errors import ClusterError
+from clusters.api_objects import DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject, Kind
+from clusters.client import ClusterClient
 from scheduling.devices.claims.allocation import Shares, allocate, allocation_status
 from scheduling.devices.claims.claim_reading import (
     as_v1,

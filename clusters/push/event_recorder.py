@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from clusters.client import EVENTS, ClusterClient, ClusterError, ClusterUnreachable
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import EVENTS
+from clusters.client import ClusterClient
 from scheduling.model.times import rfc3339
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.kinds.pod import is_terminated
 from scheduling.model.times import rfc3339
 

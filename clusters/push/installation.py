@@ -18,7 +18,9 @@ from typing import Final
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import LEASES, NAMESPACES, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import LEASES, NAMESPACES, JsonObject
+from clusters.client import ClusterClient
 from clusters.leases import OUR_PREFIX, LeaseWatch, holder_of
 
 _log = logging.getLogger(__name__)

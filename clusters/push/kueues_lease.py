@@ -15,7 +15,9 @@ from http import HTTPStatus
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import LEASES, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import LEASES, JsonObject
+from clusters.client import ClusterClient
 from clusters.leases import holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import held_by, identity
 

@@ -10,7 +10,9 @@ from typing import Final
 
 from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import NODES, PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.forced_deletion import CONDITION, GRACE_SECONDS, UNREACHABLE, asks_for_it, is_overdue, was_failed
 from clusters.jobs.framework.manifest import dig, is_being_deleted, name_of, namespace_of
 from clusters.push.event_recorder import EventRecorder, Regarding

@@ -5,7 +5,9 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from accounts.models import Cluster, Namespace
-from clusters.client import NAMESPACES, ClusterClient, ClusterError
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NAMESPACES
+from clusters.client import ClusterClient
 
 
 def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NODES, PODS, JsonObject
+from clusters.client import ClusterClient
 from gpus.annotations import AnnotationError, NodeLock
 from scheduling.model.placement import PodPlacement
 from scheduling.model.vendor import DeviceVendor, LockRule

@@ -16,14 +16,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from accounts.models import Cluster
-from clusters.client import (
-    POD_TEMPLATES,
-    PROVISIONING_REQUESTS,
-    ClusterClient,
-    ClusterError,
-    JsonObject,
-    Kind,
-)
+from clusters.api_errors import ClusterError
+from clusters.api_objects import POD_TEMPLATES, PROVISIONING_REQUESTS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.objects import MANAGED_LABEL, WORKLOAD_UID_LABEL
 from clusters.push.desired_state import FlavorNodes, flavors_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, rank_offset, replica_of, uid_label
 from scheduling.model.topology import TopologyRequest
 from scheduling.topology.ungater import rank_of

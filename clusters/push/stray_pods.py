@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.objects import (
     HOSTNAME_LABEL,
     POD_SET_LABEL,

@@ -19,13 +19,9 @@ from typing import Final
 from django.db.models import F
 
 from accounts.models import MIRRORED_MODES, Cluster
-from clusters.client import (
-    PODS,
-    ClusterClient,
-    ClusterError,
-    ClusterUnreachable,
-    JsonObject,
-)
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.connection import client_for
 from clusters.jobs.families.serving import lets_pods_wait
 from clusters.jobs.framework.errors import JobError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.objects import (
     HOSTNAME_LABEL,
     KUEUE_GATES,

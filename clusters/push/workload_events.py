@@ -10,7 +10,8 @@ from django.core.cache import cache
 from django.db.models import Max
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, Kind
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.served.workload_specs import KIND

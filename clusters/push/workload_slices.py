@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.db.models import Q
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.objects import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from clusters.client import FIELD_MANAGER, JsonObject
+from clusters.api_objects import JsonObject
+from clusters.client import FIELD_MANAGER
 from clusters.served.agreement import ABSENT
 from kinds.declaration import Kind, KindSpec
 from queues.models import ServedObject

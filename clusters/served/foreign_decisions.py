@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.served.contents import status_writer
 from queues.models import Workload
 from queues.services.workloads import mark_for_deactivation, record_finished, requeue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from clusters.client import Kind
+from clusters.api_objects import Kind
 from queues.kinds import KINDS
 
 GROUP: Final = "kueue.x-k8s.io"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.served.agreement import ABSENT, Side
 from clusters.served.contents import as_submitted, digest
 from clusters.served.served_rows import row_version

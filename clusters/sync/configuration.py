@@ -12,16 +12,8 @@ from django.db import DataError, transaction
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from accounts.services.namespaces import note_namespaces
-from clusters.client import (
-    LIMIT_RANGES,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-    RUNTIME_CLASSES,
-    JsonObject,
-    Kind,
-    Listing,
-    WatchEvent,
-)
+from clusters.api_objects import LIMIT_RANGES, NAMESPACES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.sync.present import name_key, present
 from foundation.exceptions import ManifestErrors
 from queues.kinds import KINDS

@@ -9,7 +9,9 @@ from typing import Final
 from django.db.models import QuerySet
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, ClusterClient, ClusterError, Listing, WatchEvent
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NAMESPACES
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.framework.manifest import is_being_deleted
 from clusters.sync.present import name_key, present
 from queues.manifests.pod_group import POD_GROUP

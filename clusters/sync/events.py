@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from accounts.models import Cluster
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.sync.present import present, uid_of
 from queues.services.mirror.mirrored_events import MirroredEvent, store_events
 

@@ -14,7 +14,9 @@ from typing import Final
 from django.db import DataError
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.manifest import name_of, namespace_of, uid_of

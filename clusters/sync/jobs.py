@@ -14,7 +14,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_queue

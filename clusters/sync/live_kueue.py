@@ -8,7 +8,9 @@ from typing import Final
 
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_kueue
-from clusters.client import LEASES, ClusterClient, ClusterError
+from clusters.api_errors import ClusterError
+from clusters.api_objects import LEASES
+from clusters.client import ClusterClient
 from clusters.leases import LeaseWatch, holder_of, is_kueuewebs, kueues_lease
 from foundation.wake_ups import request_push
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from accounts.models import Cluster
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.objects import QUEUE_LABEL
 from clusters.sync.jobs import as_submitted

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from accounts.kinds.feature_gates import FAILURE_RECOVERY, is_on
 from accounts.models import Cluster
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.jobs.forced_deletion import UNREACHABLE, asks_for_it, is_overdue
 from clusters.jobs.framework.manifest import dig, name_of, namespace_of
 from clusters.sync.present import present, uid_of

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from django.db import DataError
 
 from accounts.models import Cluster
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.sync.node_failures import NodeFailures
 from foundation.wake_ups import wake_scheduler
 from gpus.manifests import configured_vendors

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.objects import POD_SET_LABEL
 
 _MAX_DEPTH = 10

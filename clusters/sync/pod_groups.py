@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from clusters.client import ClusterClient, JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError

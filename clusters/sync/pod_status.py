@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 
 UNSCHEDULABLE: Final = "Unschedulable"
 _MAX_REASON: Final = 128

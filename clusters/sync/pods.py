@@ -14,7 +14,8 @@ import orjson
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.jobs.objects import (
     POD_SET_LABEL,
     WORKLOAD_UID_LABEL,

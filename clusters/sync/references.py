@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from accounts.models import Cluster
-from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.jobs.framework.manifest import name_of, namespace_of
 from foundation.wake_ups import wake_scheduler
 from queues.services.cluster_objects import Key, store_cluster_objects

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from accounts.models import AuditVerb, Cluster
 from accounts.services.audit import record
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import Listing, WatchEvent
 from clusters.served.contents import is_newer
 from clusters.served.served_rows import entries, split
 from clusters.sync.present import Present

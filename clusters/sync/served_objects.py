@@ -10,7 +10,8 @@ from django.db import DataError, transaction
 
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import Read, note, note_absence, read_object
 from clusters.served.served_rows import Row, read_rows

@@ -12,7 +12,8 @@ from django.db import DataError, transaction
 
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
-from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence, status_writer
 from clusters.served.foreign_decisions import foreign_decisions, take_decisions

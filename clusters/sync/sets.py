@@ -10,7 +10,9 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Listing, WatchEvent
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.families.serving import ServingKind, annotated_parent, lets_pods_wait
 from clusters.jobs.framework.context import JobContext

@@ -14,7 +14,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError

@@ -21,18 +21,9 @@ from accounts.cluster_versions import cluster_versions
 from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
-from clusters.client import (
-    DEVICE_KINDS,
-    EVENTS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    ClusterClient,
-    ClusterError,
-    Kind,
-    Listing,
-    WatchEvent,
-)
+from clusters.api_errors import ClusterError
+from clusters.api_objects import DEVICE_KINDS, EVENTS, NAMESPACES, NODES, PODS, Kind
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.inbox import Inbox
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.job_kind import JobKind, Stopping

@@ -11,7 +11,8 @@ from datetime import datetime
 from django.db import DataError, transaction
 
 from accounts.models import Cluster, ClusterMode
-from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.sync.ownership import Ownership, owner_uids, parent_workload
 from clusters.sync.present import name_key, present, uid_of
 from foundation.exceptions import ManifestErrors

@@ -10,7 +10,7 @@ from typing import Final
 
 from accounts.models import ClusterMode
 from accounts.services.cluster_settings import set_mode, set_serves_kueue_objects
-from clusters.client import LEASES
+from clusters.api_objects import LEASES
 from clusters.leases import holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import identity
 from clusters.push.kueue_objects.serving import forget, serve

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ClusterClient, JsonObject, Kind
+from clusters.api_objects import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
+from clusters.client import ClusterClient
 
 SELECTORS: Final = "kueueweb.io/object-selectors"
 """The annotation: name of a webhook -> the selector that it had, or null."""

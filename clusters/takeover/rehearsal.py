@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, ClusterClient, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import JobContext

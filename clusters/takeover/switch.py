@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 
 from accounts.models import Cluster
-from clusters.client import LEASES, ClusterClient
+from clusters.api_objects import LEASES
+from clusters.client import ClusterClient
 from clusters.leases import holder_of, kueues_lease
 from clusters.takeover.kueues_webhooks import described, found_configurations
 from clusters.takeover.report import Report

@@ -10,7 +10,7 @@ from typing import Final
 
 from accounts.models import ClusterMode
 from accounts.services.cluster_settings import set_mode
-from clusters.client import LEASES, JsonObject, Kind
+from clusters.api_objects import LEASES, JsonObject, Kind
 from clusters.jobs.framework import conditions as state
 from clusters.leases import LeaseWatch, holder_of, is_kueuewebs, kueues_lease
 from clusters.push.installation import identity

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from clusters.client import PODS, ClusterClient, JsonObject
+from clusters.api_objects import PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 
 

@@ -14,7 +14,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, close_old_connections, co
 from django.db.backends.base.base import BaseDatabaseWrapper
 from prometheus_client import Histogram, generate_latest
 
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.webhook.admission import PATHS, Admission
 from clusters.webhook.conversion import CONVERT, answer_conversion
 from clusters.webhook.reviews import BadReview, read_review, write_review

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from clusters.client import SECRETS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import SECRETS, JsonObject
+from clusters.client import ClusterClient
 from clusters.webhook.certificates import Certificates, renewed
 
 _FIELDS: Final = {

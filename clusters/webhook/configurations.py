@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
+from clusters.api_objects import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import KINDS
 from clusters.served.contents import WITH_FINALIZER

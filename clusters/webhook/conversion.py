@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.served.kueue_kinds import GROUP
 from clusters.webhook.reviews import BadReview
 from scheduling.model.topology import TopologyAssignment

@@ -17,7 +17,9 @@ import uvicorn
 from django.db import DatabaseError, close_old_connections
 
 from accounts.kinds.process_settings import requires_tls_13, tls_1_2_ciphers
-from clusters.client import CUSTOM_RESOURCES, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import CUSTOM_RESOURCES, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.reach_heartbeat import ReachHeartbeat
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from clusters.webhook.application import Receive, Scope, Send

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from accounts.models import MIRRORED_MODES, Cluster
-from clusters.client import ClusterClient, JsonObject
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors

@@ -17,7 +17,9 @@ import orjson
 from django.db import DatabaseError, close_old_connections
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.served.pending_workloads import (
     GROUP,
     PENDING_WORKLOADS,

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from redis import RedisError
 
 from accounts.models import Cluster
-from clusters.client import ClusterUnreachable
+from clusters.api_errors import ClusterUnreachable
 from clusters.connection import writing_client_for
 from kueueweb.checkup.cluster_checks import cluster_checks
 from kueueweb.checkup.database_checks import database_checks

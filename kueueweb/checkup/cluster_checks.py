@@ -12,7 +12,9 @@ from http import HTTPStatus
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import GROUP, KUEUE_KINDS
 from kueueweb.checkup.finding import Finding, clock, fail, ok, warn

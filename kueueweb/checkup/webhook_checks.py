@@ -13,7 +13,9 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from accounts.models import Cluster
-from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.webhook.configurations import NAME
 from kueueweb.checkup.finding import Finding, fail, ok, warn
 from queues.models import LocalQueue

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from clusters.api.pod_views import FOLLOW_HEADER, refused
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.pod_logs import LogQuery
 from kueueweb.api.errors import error_response
 

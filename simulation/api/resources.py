@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.client import Kind
+from clusters.api_objects import Kind
 from clusters.jobs.registry import JOB_KINDS
 from queues.kinds import KINDS
 from simulation.api.objects import JsonObject

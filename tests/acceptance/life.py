@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from queues.models import ClusterQueue, FlavorQuota, Job, Workload, WorkloadEvent
 from tests.clusters.system import System, gpu_job
 

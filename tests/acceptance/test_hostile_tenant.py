@@ -15,8 +15,8 @@ from django.contrib.auth.models import User
 from django.db.models import Sum
 
 from accounts.models import Namespace, Role, RoleBinding
+from clusters.api_objects import PODS
 from clusters.audit.auditor import audit
-from clusters.client import PODS
 from gpus.models import Device, DeviceAllocation, Node
 from queues.models import Job, Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient

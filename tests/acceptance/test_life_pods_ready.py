@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import PODS
+from clusters.api_objects import PODS
 from queues.models import ClusterQueue, Workload
 from queues.services.workloads import release
 from tests.acceptance.life import condition, configure, events, key, one_at_a_time, running_pods, statuses, submit

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS
+from clusters.api_objects import NAMESPACES, PODS
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Job, Workload, WorkloadEvent
 from tests.clusters.group_pods import found_pod, gpu_pod

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from kubernetes import client as package
 from kubernetes import watch as package_watch
 
-from clusters.client import PODS, ClusterClient, TokenBucket
+from clusters.api_objects import PODS
+from clusters.client import ClusterClient, TokenBucket
 from clusters.client_credentials import connect
 from tests.simulated_cluster import pod
 

@@ -22,7 +22,8 @@ import psutil
 import pytest
 from rest_framework.test import APIClient
 
-from clusters.client import ClusterClient, JsonObject, Kind, TokenBucket, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient, TokenBucket, WatchEvent
 from clusters.client_credentials import connect
 from queues.models import Workload
 from tests.clusters.kueue_cluster import PENDING, V1BETA2, KueueCluster, admitted

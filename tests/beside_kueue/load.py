@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 
 FRAMEWORKS: Final = ("batch/job", "pod")
 FAIR_SHARING: Final = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}

@@ -20,7 +20,7 @@ from typing import Final
 
 import yaml
 
-from clusters.client import NODES, PODS, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
 from clusters.leases import KUEUES_NAMESPACE
 from kueueweb.embedded.postgres import Postgres
 from tests.acceptance.processes import ROOT, Processes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from tests.clusters.group_pods import gpu_pod
 from tests.clusters.operated_jobs import KINDS as OPERATED

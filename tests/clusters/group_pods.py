@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from tests.clusters.system import queued
 from tests.simulated_cluster import pod
 

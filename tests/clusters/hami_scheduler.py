@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusters.client import NODES, PODS, ClusterClient, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
+from clusters.client import ClusterClient
 from gpus.annotations import count_scores, found_allocation, node_devices, pod_annotations
 from gpus.annotations.lock import NodeLock
 from gpus.services import observed_node

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from accounts.models import ClusterMode
-from clusters.client import JsonObject, TokenBucket
+from clusters.api_objects import JsonObject
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from clusters.connection import watching_client_for
 from clusters.served.kueue_kinds import KUEUE_KINDS

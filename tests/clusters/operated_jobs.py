@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 
 
 def template(run_seconds: int = 20, *, container: str = "main", **limits: str) -> JsonObject:

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from clusters.client import JsonObject, TokenBucket
+from clusters.api_objects import JsonObject
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from clusters.connection import watching_client_for
 from clusters.push.kueue_objects import serving

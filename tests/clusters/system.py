@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from accounts.models import Cluster
-from clusters.client import PODS, JsonObject, Kind, TokenBucket
+from clusters.api_objects import PODS, JsonObject, Kind
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from clusters.connection import watching_client_for
 from clusters.jobs.registry import JOB_KINDS

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.db.models import F
 
 from accounts.models import AuditFinding
+from clusters.api_objects import PODS
 from clusters.audit.auditor import audit, audit_and_heal
-from clusters.client import PODS
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation
 from queues.models import Job, Pod, PodSet, Workload

@@ -11,7 +11,9 @@ import orjson
 import pytest
 
 from accounts.models import Cluster, ClusterMode
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject, Listing, TokenBucket
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NODES, PODS, JsonObject
+from clusters.client import ClusterClient, Listing, TokenBucket
 from clusters.client_credentials import connect
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS

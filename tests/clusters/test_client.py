@@ -11,7 +11,9 @@ import orjson
 import pytest
 from kubernetes.config import kube_config
 
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, Kind, TokenBucket, WatchEvent
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import NODES, PODS, Kind
+from clusters.client import ClusterClient, TokenBucket, WatchEvent
 from clusters.client_credentials import connect
 from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import ServerThread, job, make_simulated, pod, post

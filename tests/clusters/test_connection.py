@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from accounts.models import Cluster, ClusterMode
-from clusters.client import PODS, ClusterClient, ClusterError
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS
+from clusters.client import ClusterClient
 from clusters.connection import client_for, logs_client_for, watching_client_for, writing_client_for
 from scripts.syntax_trees import syntax_tree
 from tests.factories import make_cluster

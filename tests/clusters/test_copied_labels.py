@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.manifests import apply_manifests
 from queues.models import Workload
 from tests.clusters.served_cluster import ServedCluster, configure

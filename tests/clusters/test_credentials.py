@@ -15,7 +15,8 @@ import pytest
 import yaml
 from kubernetes.config import kube_config
 
-from clusters.client import NODES, ClusterUnreachable
+from clusters.api_errors import ClusterUnreachable
+from clusters.api_objects import NODES
 from clusters.client_credentials import connect
 from clusters.webhook.certificates import renewed
 

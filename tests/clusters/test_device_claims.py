@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import (
+from clusters.api_objects import (
     DEVICE_CLASSES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditRecord
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from queues.models import Workload, WorkloadEvent
 from scheduler.models import Decision
 from tests.clusters.served_cluster import ServedCluster, configure

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from clusters.client import NAMESPACES
+from clusters.api_objects import NAMESPACES
 from foundation import wake_ups
 from foundation.redis_client import redis_client
 from queues.models import Workload

@@ -11,8 +11,9 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import Cluster, ClusterMode, Namespace
+from clusters.api_errors import ClusterError
+from clusters.api_objects import LEASES, NAMESPACES, PODS
 from clusters.audit.auditor import audited_clusters
-from clusters.client import LEASES, NAMESPACES, PODS, ClusterError
 from clusters.client_credentials import connect
 from clusters.connection import client_for
 from clusters.jobs.registry import JOB_KINDS

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from clusters.client import NAMESPACES, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, JsonObject, Kind
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from queues.services.workloads import hold

@@ -8,8 +8,8 @@ import pytest
 
 from accounts.models import Cluster
 from accounts.services.cluster_settings import set_placement
+from clusters.api_objects import PODS, JsonObject
 from clusters.audit.auditor import audit
-from clusters.client import PODS, JsonObject
 from queues.models import PodSet, ResourceFlavor
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import PlacementScope

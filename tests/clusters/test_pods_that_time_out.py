@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import PODS, JsonObject
+from clusters.api_objects import PODS, JsonObject
 from clusters.manifests import apply_manifests
 from queues.models import Workload
 from scheduler.housekeeping.retention import delete_expired_workloads

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, PODS, JsonObject, Kind
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts.models import AuditRecord
-from clusters.client import EVENTS
+from clusters.api_objects import EVENTS
 from clusters.push.kueue_objects.served_status import tell_status
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.kinds import KINDS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from queues.models import Workload

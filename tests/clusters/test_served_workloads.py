@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import AdmissionCheck, ServedObject, Workload
 from queues.services.admission_checks import WEBHOOK_CONTROLLER

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from accounts.models import ClusterMode
-from clusters.client import ClusterClient, JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.served.kueue_kinds import KUEUE_KINDS
 from clusters.sync.watcher import Watcher
 from queues.models import MirroredChange

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from accounts.models import Cluster
-from clusters.client import LEASES, MUTATING_WEBHOOKS, PODS, ClusterClient, JsonObject, TokenBucket
+from clusters.api_objects import LEASES, MUTATING_WEBHOOKS, PODS, JsonObject
+from clusters.client import ClusterClient, TokenBucket
 from clusters.client_credentials import connect
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import KUEUES_LEASE, KUEUES_NAMESPACE, holder_of

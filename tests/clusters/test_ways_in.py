@@ -6,7 +6,7 @@ import orjson
 import pytest
 from django.contrib.auth.models import User
 
-from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.registry import JOB_KINDS, KINDS

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import LazySettings
 
-from clusters.client import EVENTS, JsonObject
+from clusters.api_objects import EVENTS, JsonObject
 from clusters.push.event_recorder import EventRecorder, Regarding
 from queues.models import Workload
 from queues.services.workloads import hold

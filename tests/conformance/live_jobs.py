@@ -13,7 +13,9 @@ import orjson
 from django.db.models import F, Model, QuerySet
 
 from accounts.models import Cluster, ClusterMode, Namespace
-from clusters.client import ClusterClient, ClusterError, JsonObject, Kind, Listing, WatchEvent
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.framework.conditions import is_admitted
 from clusters.jobs.framework.manifest import annotations_of, controller_of, dig, labels_of, name_of, namespace_of
 from clusters.jobs.framework.store import ObjectStore

@@ -6,7 +6,8 @@ import copy
 
 from django.db.models import QuerySet
 
-from clusters.client import JsonObject, WatchEvent
+from clusters.api_objects import JsonObject
+from clusters.client import WatchEvent
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.manifest import name_of, namespace_of
 from clusters.jobs.registry import JOB_KINDS, KINDS

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from clusters.client import SECRETS
+from clusters.api_objects import SECRETS
 from clusters.webhook.configurations import Target, webhook_configurations
 from tests.helm.chart import CHART, ROOT, Object, helm, rendered, sets
 from tests.helm.test_chart import EVERYTHING

@@ -20,7 +20,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes import client as kubernetes_client
 
-from clusters.client import ClusterClient, ClusterError, Kind, TokenBucket
+from clusters.api_errors import ClusterError
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient, TokenBucket
 from kueueweb.embedded import children
 from kueueweb.embedded.sockets import free_port
 from tests.acceptance.processes import wait_for

@@ -8,7 +8,9 @@ from typing import Final, Self
 
 import orjson
 
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NODES, PODS, JsonObject
+from clusters.client import ClusterClient
 from simulation.controllers.device_plugin import (
     BIND_PHASE,
     MUTEX_LOCK,

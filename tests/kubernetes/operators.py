@@ -10,7 +10,9 @@ from typing import Final, Self
 
 import yaml
 
-from clusters.client import PODS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS, JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.served.kueue_kinds import KUEUE_KINDS

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.leases import KUEUES_NAMESPACE
 from clusters.webhook.certificates import renewed
 from kueueweb.embedded import children

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from clusters.client import NAMESPACES, NODES, PODS, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject, Kind
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import push_pending
 from clusters.sync.watcher import Watcher

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from clusters.client import SECRETS, JsonObject, Kind
+from clusters.api_objects import SECRETS, JsonObject, Kind
 from clusters.webhook.certificates import renewed
 from clusters.webhook.configurations import Target, webhook_configurations
 from kueueweb.checkup.cluster_checks import cluster_checks

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from accounts.kinds.feature_gates import CAPACITY_INTEGRATED
-from clusters.client import (
+from clusters.api_objects import (
     DEVICE_CLASSES,
     NODES,
     RESOURCE_CLAIM_TEMPLATES,

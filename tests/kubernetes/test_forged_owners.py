@@ -9,7 +9,7 @@ import pytest
 import yaml
 from django.contrib.auth.models import User
 
-from clusters.client import NAMESPACES, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.sweep import push_pending
 from queues.manifests.workload import PodSetSpec, WorkloadSpec

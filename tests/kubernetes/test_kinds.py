@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 import yaml
 
-from clusters.client import PODS, JsonObject
+from clusters.api_objects import PODS, JsonObject
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import FlavorQuota, Workload

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from accounts.models import ClusterMode
-from clusters.client import EVENTS, NAMESPACES, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import EVENTS, NAMESPACES, JsonObject, Kind
 from clusters.push.kueue_objects import serving
 from clusters.push.sweep import push_pending
 from clusters.served.kueue_kinds import KUEUE_KINDS

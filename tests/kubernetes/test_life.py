@@ -8,7 +8,7 @@ import time
 import orjson
 from django.db import connection
 
-from clusters.client import NODES, PODS, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
 from clusters.push.sweep import push_pending
 from gpus.models import DeviceAllocation, Node
 from queues.services.workloads import cancel, change_priority, hold, release

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
+from clusters.api_objects import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
 from queues.models import LimitRange, ResourceQuota, RuntimeClass
 from scheduling.model.limit_range import with_api_defaults
 from tests.clusters.system import gpu_job, queued

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from clusters.client import EVENTS, NODES, PODS
+from clusters.api_objects import EVENTS, NODES, PODS
 from clusters.push.lost_pods import delete_lost_pods
 from queues.services.workloads import hold
 from tests.clusters.system import gpu_job

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 import yaml
 
-from clusters.client import NAMESPACES, PODS, SECRETS, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, PODS, SECRETS, JsonObject, Kind
 from clusters.manifests import apply_manifests
 from clusters.multikueue.controller import follow_multikueue
 from clusters.multikueue.workers import Workers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusters.client import PODS
+from clusters.api_objects import PODS
 from gpus.models import DeviceAllocation
 from queues.models import Workload
 from queues.services.workloads import hold, release

@@ -9,7 +9,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.models import Namespace, Role, RoleBinding
-from clusters.client import NAMESPACES, NODES, PODS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.api_errors import ClusterError
+from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject, Kind
+from clusters.client import ClusterClient
 from gpus.models import DeviceAllocation
 from queues.models import Job, LocalQueue, Workload
 from tests.api_client import SchemaClient

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.client import JsonObject, Kind
+from clusters.api_objects import JsonObject, Kind
 from queues.models import Workload
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.every_kind import jobs_of

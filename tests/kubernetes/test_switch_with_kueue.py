@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from kubernetes.config import kube_config
 
-from clusters.client import LEASES, NAMESPACES, NODES, PODS, JsonObject, Kind
+from clusters.api_objects import LEASES, NAMESPACES, NODES, PODS, JsonObject, Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.leases import KUEUES_LEASE, KUEUES_NAMESPACE, holder_of
 from clusters.push.installation import identity

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.client import DEVICE_CLASSES, NAMESPACES, NODES, RESOURCE_SLICES, ClusterClient, JsonObject, Kind
+from clusters.api_objects import DEVICE_CLASSES, NAMESPACES, NODES, RESOURCE_SLICES, JsonObject, Kind
+from clusters.client import ClusterClient
 from tests.kueue_suite.plane import CONTROL_PLANE
 
 _CLASSES: Final = DEVICE_CLASSES[0]

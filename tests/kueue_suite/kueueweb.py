@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from clusters.client import JsonObject, Kind
+from clusters.api_objects import JsonObject, Kind
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port
 from tests.acceptance.processes import ROOT, Processes, wait_for

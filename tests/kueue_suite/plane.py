@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from clusters.client import NODES, JsonObject, Kind
+from clusters.api_objects import NODES, JsonObject, Kind
 from clusters.leases import KUEUES_NAMESPACE
 from tests.kubernetes.control_plane import ControlPlane
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clusters.client import ClusterClient, Kind
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient
 
 RUNTIMES: Final = Kind(
     "trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False

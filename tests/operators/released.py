@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Self
 
 import yaml
 
-from clusters.client import JsonObject, Kind
+from clusters.api_objects import JsonObject, Kind
 from clusters.webhook.certificates import renewed
 from kueueweb.embedded import children
 from kueueweb.embedded.sockets import free_port

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from clusters.client import PODS, JsonObject
+from clusters.api_objects import PODS, JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Workload

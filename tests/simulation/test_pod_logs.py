@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from clusters.client import PODS, ClusterClient, ClusterError, TokenBucket
+from clusters.api_errors import ClusterError
+from clusters.api_objects import PODS
+from clusters.client import ClusterClient, TokenBucket
 from clusters.client_credentials import connect
 from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import ServerThread, job, make_simulated, pod, post

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from clusters.client import Kind
+from clusters.api_objects import Kind
 from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER, JobContext
 from clusters.jobs.framework.defaulting import default_priority_class, default_queue, runs_in_other_clusters
 from clusters.jobs.framework.errors import CannotStart, FieldErrors, JobError, distinct

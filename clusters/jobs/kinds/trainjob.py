@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.client import Kind
+from clusters.api_objects import Kind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, JobError
 from clusters.jobs.framework.job_kind import JobKind, Outcome, TemplateSite, expect_infos, integer_at

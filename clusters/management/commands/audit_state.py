@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from clusters.api_errors import ClusterError
 from clusters.audit.auditor import audit, audited_clusters
-from clusters.client import ClusterError
 from clusters.connection import client_for
 
 

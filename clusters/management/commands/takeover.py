@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.services.cluster_settings import cluster_named
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.connection import client_for, writing_client_for
 from clusters.takeover.report import Refused
 from clusters.takeover.takeover import Takeover

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.process_settings import visibility_listener
 from accounts.models import Cluster
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.connection import client_for
 from clusters.reach_heartbeat import reach_servers
 from clusters.webhook.certificate_store import CertificateStore

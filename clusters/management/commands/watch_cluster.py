@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.connection import watching_client_for
 from clusters.sync.watcher import RELIST_SECONDS, Watcher
 from foundation.garbage_collection import calm_the_collector

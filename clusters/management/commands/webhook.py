@@ -18,7 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.kinds.process_settings import needs_given_certificates, webhook_listener
 from accounts.models import MIRRORED_MODES, Cluster
-from clusters.client import ClusterClient, ClusterError, ClusterUnreachable
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.client import ClusterClient
 from clusters.connection import client_for
 from clusters.reach_heartbeat import reach_servers
 from clusters.webhook.admission import Admission

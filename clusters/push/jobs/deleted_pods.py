@@ -6,7 +6,9 @@ import logging
 from collections.abc import Iterable
 
 from accounts.models import Cluster
-from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import PODS
+from clusters.client import ClusterClient
 from clusters.jobs.plain_pods import released_pod
 from queues.manifests.pod_group import POD
 from queues.models import Job

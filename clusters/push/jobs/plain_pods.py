@@ -8,7 +8,8 @@ from datetime import datetime
 from functools import partial
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, ClusterClient, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.context import JobContext

@@ -8,7 +8,9 @@ from http import HTTPStatus
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, JsonObject
+from clusters.api_errors import ClusterError
+from clusters.api_objects import JsonObject
+from clusters.client import ClusterClient
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.job_writes import newer, patch
 from clusters.jobs.objects import JOB_UID_LABEL, JobSource

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import ClusterError, ClusterUnreachable, JsonObject
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import JsonObject
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from accounts.models import Cluster
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from queues.models import ServedObject
 
 _log = logging.getLogger(__name__)

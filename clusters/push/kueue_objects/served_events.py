@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from clusters.client import ClusterClient, Kind
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient
 from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.served.served_rows import Row
 from queues.models import ServedObject

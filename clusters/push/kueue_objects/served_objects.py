@@ -11,8 +11,10 @@ from django.db.models import Q
 
 from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS, Status
-from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject
-from clusters.client import Kind as Resource
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import JsonObject
+from clusters.api_objects import Kind as Resource
+from clusters.client import ClusterClient
 from clusters.push.kueue_objects.refusals import note_refusal
 from clusters.push.kueue_objects.served_events import tell_of_overwriting
 from clusters.push.kueue_objects.served_status import tell_status

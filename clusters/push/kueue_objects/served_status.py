@@ -9,7 +9,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from accounts.services.object_status import Status
-from clusters.client import FIELD_MANAGER, ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import FIELD_MANAGER, ClusterClient
 from queues.kinds.multikueue import QUOTA_AUTOMATION
 from queues.models import ServedObject
 from scheduling.manifest.merge_patch import difference

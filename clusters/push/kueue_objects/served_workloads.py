@@ -11,7 +11,9 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.event_recorder import EventRecorder, Regarding
 from clusters.push.kueue_objects.refusals import note_refusal

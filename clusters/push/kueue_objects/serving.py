@@ -10,7 +10,8 @@ from typing import Final
 from django.conf import settings
 
 from accounts.models import Cluster
-from clusters.client import ClusterClient, Kind
+from clusters.api_objects import Kind
+from clusters.client import ClusterClient
 from clusters.push.kueue_objects.served_objects import ServedObjects
 from clusters.push.kueue_objects.served_workloads import ServedWorkloads
 from clusters.push.workload_events import WorkloadEvents

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 from rest_framework.request import Request
 
 from clusters.api.pod_views import FOLLOW_HEADER, MAX_TAIL, refused
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.pod_logs import LogQuery, read_log
 from kueueweb.wire.object_views import ResourceView, flag, number
 from kueueweb.wire.refusals import Refusal

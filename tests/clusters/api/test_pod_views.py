@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from accounts.models import Role, RoleBinding
 from clusters.api.pod_views import FOLLOW_HEADER
-from clusters.client import PODS
+from clusters.api_objects import PODS
 from clusters.pod_logs import LogQuery, follow_log
 from queues.models import Pod
 from tests.api_client import SchemaClient

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.live_job import stopped_job
 from clusters.jobs.objects import (

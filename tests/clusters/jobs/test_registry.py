@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[3]
 _RBAC = _ROOT / "deploy/kubernetes/rbac.yaml"
 _KNOWN_ELSEWHERE = {
     "clusters/api/pod_views.py": {"Pod"},  # what the address is of
-    "clusters/client.py": {"Pod"},  # pods are bound, whatever made them
+    "clusters/api_objects.py": {"Pod"},  # pods are bound, whatever made them
     "clusters/jobs/volcano/job_pods.py": {"Pod"},  # the pods that Volcano's controller would make
     "clusters/manifests/foreign_kinds.py": {"CronJob"},  # what to write instead of a kind that is not taken
     "clusters/manifests/translation/translations.py": {"Job", "Pod"},  # what Volcano's objects are stored as

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.leaderworkerset import LeaderWorkerSet
 from clusters.jobs.kinds.pod import group_name_of

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.manifest import annotations_of, labels_of
 from clusters.jobs.live_job import own_infos
 from clusters.jobs.looks import with_marks

@@ -7,7 +7,7 @@ from copy import deepcopy
 import orjson
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from foundation.exceptions import ManifestErrors
 from queues.models import Workload
 from scheduling.manifest import MistakeReason

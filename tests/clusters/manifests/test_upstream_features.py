@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.manifests.read import read_objects
 from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import read_documents

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from accounts.services.cluster_settings import set_accepted_managers
-from clusters.client import PODS, JsonObject
+from clusters.api_objects import PODS, JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.controller import follow_multikueue
 from clusters.multikueue.workers import Workers

@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, SECRETS, ClusterClient, TokenBucket
+from clusters.api_objects import NAMESPACES, PODS, SECRETS
+from clusters.client import ClusterClient, TokenBucket
 from clusters.client_credentials import connect
 from clusters.jobs.registry import JOB_KINDS
 from clusters.multikueue.controller import follow_multikueue

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from clusters.client import ClusterError
+from clusters.api_errors import ClusterError
 from clusters.multikueue.kubeconfig import checked_path, read_kubeconfig
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.client import PODS
+from clusters.api_objects import PODS
 from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import JOB_KINDS

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES, PODS, JsonObject, Kind, TokenBucket
+from clusters.api_objects import NAMESPACES, PODS, JsonObject, Kind
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests import apply_manifests

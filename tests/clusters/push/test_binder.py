@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusters.client import NODES, PODS, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
 from gpus.models import DeviceAllocation
 from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import pod

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.models import DeviceBinding
 from accounts.services.cluster_settings import set_device_binding
-from clusters.client import NODES, PODS, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from tests.clusters.hami_scheduler import HELD, LOCK, HamiScheduler, given_to_hami

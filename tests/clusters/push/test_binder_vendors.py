@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from clusters.client import NODES, PODS, JsonObject
+from clusters.api_objects import NODES, PODS, JsonObject
 from gpus.models import DeviceAllocation
 from scheduler.leader.engine import Engine
 from scheduling.model.quantity import parse_amount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import LEASES
+from clusters.api_objects import LEASES
 from clusters.leases import LeaseWatch
 from clusters.push.installation import LEASE, NAMESPACE, Installation, identity, pushes_alone
 from tests.clusters.system import System, gpu_job

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from accounts.models import Namespace
-from clusters.client import ClusterClient, ClusterError, ClusterUnreachable, JsonObject, Kind
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import JsonObject, Kind
+from clusters.client import ClusterClient
 from clusters.push.namespaces import make_namespace
 from tests.factories import make_cluster
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusters.client import NODES, POD_TEMPLATES, PROVISIONING_REQUESTS, JsonObject, TokenBucket
+from clusters.api_objects import NODES, POD_TEMPLATES, PROVISIONING_REQUESTS, JsonObject
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from clusters.manifests import apply_manifests
 from clusters.push.provisioning import ProvisioningRequests

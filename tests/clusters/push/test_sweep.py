@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster, Namespace
 from accounts.services.cluster_settings import set_placement
-from clusters.client import NAMESPACES, NODES, PODS, JsonObject, TokenBucket, WatchEvent
+from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject
+from clusters.client import TokenBucket, WatchEvent
 from clusters.client_credentials import connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending

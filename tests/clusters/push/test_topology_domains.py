@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import NODES, JsonObject
+from clusters.api_objects import NODES, JsonObject
 from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission, ungated_pod
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.whole_objects import new_object

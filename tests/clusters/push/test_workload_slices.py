@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
 from clusters.push.workload_slices import handed_over
 from gpus.models import Device, DeviceAllocation
 from queues.models import ClusterQueue, Pod, PodSet, Workload

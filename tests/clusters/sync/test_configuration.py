@@ -15,17 +15,9 @@ import pytest
 from django.core.management import call_command
 
 from accounts.models import Namespace
-from clusters.client import (
-    LIMIT_RANGES,
-    NAMESPACES,
-    RESOURCE_QUOTAS,
-    RUNTIME_CLASSES,
-    ClusterError,
-    JsonObject,
-    Listing,
-    TokenBucket,
-    WatchEvent,
-)
+from clusters.api_errors import ClusterError
+from clusters.api_objects import LIMIT_RANGES, NAMESPACES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject
+from clusters.client import Listing, TokenBucket, WatchEvent
 from clusters.client_credentials import connect
 from clusters.manifests import apply_manifests
 from clusters.push.namespaces import make_namespace

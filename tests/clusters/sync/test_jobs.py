@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
 from clusters.jobs.submitter import submitter_notes
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import ClusterQueue, Job, Workload, WorkloadPriorityClass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS
+from clusters.api_objects import NAMESPACES, PODS
 from foundation.exceptions import Conflict
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from accounts.models import Cluster
-from clusters.client import EVENTS, PODS, JsonObject
+from clusters.api_objects import EVENTS, PODS, JsonObject
 from clusters.push.lost_pods import delete_lost_pods
 from foundation.redis_client import redis_client
 from foundation.wake_ups import FORCED_DELETION_TASK

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accounts.services.cluster_settings import set_placement
-from clusters.client import EVENTS, NODES, PODS, JsonObject
+from clusters.api_objects import EVENTS, NODES, PODS, JsonObject
 from queues.models import ResourceFlavor, Topology
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import PlacementScope

@@ -8,7 +8,7 @@ from base64 import b64decode
 import orjson
 import pytest
 
-from clusters.client import NAMESPACES, NODES, PODS, JsonObject
+from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject
 from clusters.tasks import release_pods
 from foundation.redis_client import redis_client
 from foundation.wake_ups import RELEASE_TASK

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusters.client import PODS, Listing
+from clusters.api_objects import PODS
+from clusters.client import Listing
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from clusters.sync.pods import PodSync
 from queues.models import Pod, WorkloadEvent

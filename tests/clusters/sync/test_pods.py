@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters.client import NODES, PODS, Listing, WatchEvent
+from clusters.api_objects import NODES, PODS
+from clusters.client import Listing, WatchEvent
 from clusters.sync.pods import PodSync
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation, Node

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Cluster, Namespace
-from clusters.client import PODS, JsonObject, Kind, Listing, WatchEvent
+from clusters.api_objects import PODS, JsonObject, Kind
+from clusters.client import Listing, WatchEvent
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.registry import JOB_KINDS

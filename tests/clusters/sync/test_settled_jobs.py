@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
-from clusters.client import NAMESPACES
+from clusters.api_objects import NAMESPACES
 from clusters.connection import watching_client_for
 from clusters.sync.watcher import Watcher
 from queues.manifests.workload import PodSetSpec, WorkloadSpec

@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat, watcher_health
-from clusters.client import NODES, PODS, WatchEvent
+from clusters.api_objects import NODES, PODS
+from clusters.client import WatchEvent
 from clusters.inbox import Inbox
 from clusters.sync.nodes import NodeSync
 from clusters.sync.watcher import Watcher, _Reflectors

@@ -10,7 +10,8 @@ import orjson
 import pytest
 import urllib3
 
-from clusters.client import MERGE_PATCH, NAMESPACES, JsonObject, Kind
+from clusters.api_objects import NAMESPACES, JsonObject, Kind
+from clusters.client import MERGE_PATCH
 from clusters.jobs.registry import JOB_KINDS
 from clusters.webhook.configurations import Target
 from clusters.webhook.server import Registration

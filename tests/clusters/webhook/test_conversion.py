@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from clusters.client import CUSTOM_RESOURCES, ClusterClient
+from clusters.api_objects import CUSTOM_RESOURCES
+from clusters.client import ClusterClient
 from clusters.client_credentials import connect
 from clusters.webhook.configurations import Target
 from clusters.webhook.conversion import API_VERSION, NEW, OLD, NotConvertible, answer_conversion, convert

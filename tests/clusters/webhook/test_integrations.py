@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.kinds.frameworks import FRAMEWORKS, SPARK, disabled_frameworks, framework_name
-from clusters.client import NAMESPACES
+from clusters.api_objects import NAMESPACES
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
 from clusters.jobs.registry import KINDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.integrations import job_context
 from clusters.served.contents import FINALIZER

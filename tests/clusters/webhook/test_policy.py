@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.models import Namespace, Role, RoleBinding
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import LocalQueue, Workload
 from queues.services.pod_policy import POD_PRIORITY_CLASSES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, TOLERATIONS

@@ -10,7 +10,8 @@ import pytest
 import urllib3
 import yaml
 
-from clusters.client import CUSTOM_RESOURCES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, ClusterClient, JsonObject
+from clusters.api_objects import CUSTOM_RESOURCES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject
+from clusters.client import ClusterClient
 from clusters.client_credentials import connect
 from clusters.webhook.configurations import NAME, Target, conversion, webhook_configurations
 from clusters.webhook.server import Registration

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.registry import JOB_KINDS
 from queues.models import Workload
 from tests.clusters.group_pods import gpu_pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.manifest import annotations_of
 from clusters.jobs.registry import JOB_KINDS

@@ -11,7 +11,8 @@ from typing import Self
 import pytest
 from django.core.management import CommandError, call_command
 
-from clusters.client import NAMESPACES, NODES, PODS, TokenBucket
+from clusters.api_objects import NAMESPACES, NODES, PODS
+from clusters.client import TokenBucket
 from clusters.client_credentials import connect
 from simulation.fleet import example_fleet, read_manifests
 from tests.cluster_kinds import JOBS

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from clusters.api.pod_views import FOLLOW_HEADER
-from clusters.client import ClusterError, ClusterUnreachable
+from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.pod_logs import LogQuery
 from kueueweb.web.following import Followers, Message, Opened, Receive, Scope, Send
 from tests.patience import PATIENCE_SECONDS

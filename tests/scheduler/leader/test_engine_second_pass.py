@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusters.client import JsonObject
+from clusters.api_objects import JsonObject
 from clusters.manifests import apply_manifests
 from gpus.models import Device, DeviceAllocation
 from queues.models import PodSet, WorkloadEvent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import NAMESPACES, PODS, JsonObject
+from clusters.api_objects import NAMESPACES, PODS, JsonObject
 from clusters.jobs.objects import CLUSTER_QUEUE_LABEL, HAMI_WEBHOOK_LABEL, WORKLOAD_UID_LABEL
 from clusters.push.sweep import PushReport, _Sweep
 from scheduling.model.vocabulary import WorkloadStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.conf import LazySettings
 
-from clusters.client import NAMESPACES, JsonObject
+from clusters.api_objects import NAMESPACES, JsonObject
 from clusters.jobs.seen_jobs import keep_seen, seen_jobs
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
-from clusters.client import NAMESPACES, ClusterClient, JsonObject, Kind, Listing
+from clusters.api_objects import NAMESPACES, JsonObject, Kind
+from clusters.client import ClusterClient, Listing
 from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.integrations import job_context
