@@ -76,7 +76,7 @@ class World(WorldObjects):
                 info = self._records.new(workload)
                 state.insert(info)
                 self._tracker.track(info)
-                state.clear_pauses((info.cluster_queue,))
+                state.waking.clear_pauses((info.cluster_queue,))
         elif workload.is_true(ConditionType.FINISHED):
             self.finish_workload(workload.key, now)
         else:
@@ -88,7 +88,7 @@ class World(WorldObjects):
         if not self._tracker.update_reserving(before, workload):
             self._replace(before, self._records.new(workload))
         if is_news(known, workload):
-            state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
+            state.waking.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Replace a workload by its new version. Its queue keeps the state of its previous attempts."""
@@ -103,7 +103,7 @@ class World(WorldObjects):
         if info is not None:
             if info.cluster_queue:
                 self._state.dirty_queues.add(info.cluster_queue)
-            self._state.clear_pauses((info.cluster_queue,))
+            self._state.waking.clear_pauses((info.cluster_queue,))
             self._state.preemption_loops.forget(key)
             self._tracker.untrack(info)
             self._state.forget(info)
@@ -227,7 +227,7 @@ class World(WorldObjects):
             info = state.workloads.get(key)
             if info is None:
                 continue
-            state.wake_queue_at(info.cluster_queue, until)
+            state.waking.wake_queue_at(info.cluster_queue, until)
             if info.queue_state in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
                 kind = DecisionKind.SKIP if info.queue_state is QueueState.ACTIVE else DecisionKind.INADMISSIBLE
                 reason = PendingReason.WAITING_FOR_QUOTA
@@ -238,14 +238,14 @@ class World(WorldObjects):
         self._hierarchy.rebuild()
         self._state.multifactor.refresh()
         self._state.entitlements.refresh()
-        self._state.wake_inadmissible()
+        self._state.waking.wake_inadmissible()
 
     def _read_outdated(self) -> int:
         """Read some outdated workloads again and return their number. Wake the workloads that were held back for a
         workload that left its queue."""
         read = self._records.read_outdated()
         if read:
-            self._state.wake_held_back()
+            self._state.waking.wake_held_back()
         return read
 
     # -- reservations --------------------------------------------------------------------------------------------------

@@ -120,9 +120,9 @@ class WorldObjects:
             state.namespaces[name] = dict(labels)
             for cq in selecting:
                 if not state.selects_namespace(cq, name):
-                    state.wake_deselected(cq, {name})
+                    state.waking.wake_deselected(cq, {name})
             state.dirty_queues.update(state.cluster_queues)
-            state.clear_pauses(state.cluster_queues)
+            state.waking.clear_pauses(state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
         self._note_structure()
@@ -147,8 +147,8 @@ class WorldObjects:
 
     def _quota_changed(self, namespace: str, limited: bool) -> None:
         waiting = set(self._state.waiting_for_devices)
-        self._state.wake_waiting_for_devices()
-        self._state.clear_pauses(waiting)
+        self._state.waking.wake_waiting_for_devices()
+        self._state.waking.clear_pauses(waiting)
         if self._state.fleet.quotas.limits(namespace) is not limited:
             # Scheduling hashes depend on whether there is a quota.
             self._records.outdate(self._in_namespace(namespace), requests=True)
@@ -226,7 +226,7 @@ class WorldObjects:
         pending = chain.from_iterable(cq.queue.keys() for cq in self._state.cluster_queues.values())
         self._records.outdate(list(pending), requests=False)
         self._state.dirty_queues.update(self._state.cluster_queues)
-        self._state.clear_pauses(self._state.cluster_queues)
+        self._state.waking.clear_pauses(self._state.cluster_queues)
 
     def set_topology(self, topology: Topology) -> None:
         """Add or replace a topology."""
@@ -286,7 +286,7 @@ class WorldObjects:
         selected = state.selected_namespaces(cq) if changed else set()
         cq.set_spec(cluster_queue, state.flavors)
         if changed:
-            state.wake_deselected(cq, selected - state.selected_namespaces(cq))
+            state.waking.wake_deselected(cq, selected - state.selected_namespaces(cq))
         self._parts.queue_usage(cq)
         self._hierarchy.queue_changed(cluster_queue.name)
         if not is_new:
@@ -326,7 +326,7 @@ class WorldObjects:
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
             self._records.outdate(self._state.by_local_queue.get(local_queue.key, ()), requests=False)
-            self._state.clear_pauses((local_queue.cluster_queue,))
+            self._state.waking.clear_pauses((local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
         """Delete the LocalQueue `namespace/name`. Its pending workloads are dequeued."""
@@ -340,7 +340,7 @@ class WorldObjects:
         """Add or replace a node (capacity, labels, taints, readiness, devices)."""
         before = set(self._state.dirty_queues)
         self._state.set_node(node)
-        self._state.clear_pauses(self._state.dirty_queues - before)
+        self._state.waking.clear_pauses(self._state.dirty_queues - before)
 
     def delete_node(self, name: str) -> None:
         self._state.delete_node(name)

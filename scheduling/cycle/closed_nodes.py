@@ -71,7 +71,7 @@ def window_before_start(state: State, info: WorkloadInfo, now: float) -> Reserve
 def wake_after_window(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> None:
     """Schedule the next attempt of a refused workload for the end of the first window that closes nodes to it."""
     for window in closing_windows(state, info)[:1]:
-        state.wake_queue_at(cq.name, window.ends_at)
+        state.waking.wake_queue_at(cq.name, window.ends_at)
 
 
 def equal_hashes(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> list[SchedulingHash]:

@@ -239,7 +239,7 @@ class Cycle:
         until = self._state.preemption_loops.paused_until(entry.info.key, self._state.now)
         if until is not None:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
-            self._state.wake_queue_at(entry.cq.name, until)
+            self._state.waking.wake_queue_at(entry.cq.name, until)
         requeue = RequeueReason.NO_CANDIDATES if until is None else RequeueReason.GATED
         self._leave(entry, requeue, entry.assignment.reason_without_victims)
         self._reserve(entry)

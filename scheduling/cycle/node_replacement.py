@@ -84,7 +84,7 @@ class NodeReplacer:
         use them."""
         if self._kept_leaves or self._kept_devices:
             self._state.dirty_queues.update(replacement.cluster_queue for replacement in self.replacements)
-            self._state.wake_waiting_for_devices()
+            self._state.waking.wake_waiting_for_devices()
         for flavor, usage in self._kept_leaves:
             self._state.topology_flavors.remove_usage(flavor, usage)
         for key in self._kept_devices:

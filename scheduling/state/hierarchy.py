@@ -92,7 +92,7 @@ class Hierarchy:
         for name in reached:
             state.cluster_queues[name].generation += 1
         state.dirty_queues.update(reached)
-        state.clear_pauses(reached)
+        state.waking.clear_pauses(reached)
         self._changed_queues.clear()
         self._changed_cohorts.clear()
 

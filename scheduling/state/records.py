@@ -119,7 +119,7 @@ class WorkloadRecords:
         if info is None or info.queue_state is QueueState.RESERVING or info.workload.holds_quota:
             return
         if requests:
-            state.clear_pauses((info.cluster_queue,))
+            state.waking.clear_pauses((info.cluster_queue,))
             self.exchange(info, self.new(info.current()))
         else:
             self._tracker.untrack(info)
@@ -171,7 +171,7 @@ class WorkloadRecords:
         return self._state.claims.concerns([pod_set.pod_set for pod_set in info.pod_sets])
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
-        self._state.clear_pauses((before.cluster_queue,))
+        self._state.waking.clear_pauses((before.cluster_queue,))
         self.exchange(before, info)
         self._state.dirty_queues.add(info.cluster_queue)
 

@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from functools import cache, partial
 from typing import Any
 
 from scheduling.devices.claims.charges import ClaimRules
@@ -32,17 +30,18 @@ from scheduling.model.workload import Admission
 from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
 from scheduling.quota.tree import CohortTree
 from scheduling.reservations.reserved_nodes import NO_NODES, Claimant, ReservedNodes
-from scheduling.state.admission_fair_sharing import usage_history
 from scheduling.state.cluster_queue import ClusterQueueState
-from scheduling.state.entitlements import Entitlements
 from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.journal import Journal
-from scheduling.state.multifactor_order import MultifactorOrder
 from scheduling.state.pending_queue import Verdict
 from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
-from scheduling.state.user_usage import UserUsage
+from scheduling.state.shares.admission_fair_sharing import usage_history
+from scheduling.state.shares.entitlements import Entitlements
+from scheduling.state.shares.multifactor_order import MultifactorOrder
+from scheduling.state.shares.user_usage import UserUsage
+from scheduling.state.waking import Waking
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_index import Workloads
 from scheduling.state.workload_info import QueueState, SchedulingHash, TopologyCharge, WorkloadInfo
@@ -100,14 +99,15 @@ class State:
         self.readiness = Readiness()
         self.second_pass: dict[str, SecondPass] = {}  # workloads that hold quota and are decided before the heads
         self.history = usage_history(configuration.admission_fair_sharing)
+        """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.multifactor = MultifactorOrder(self)
         self.entitlements = Entitlements(self)
         self.user_usage = UserUsage(self.cluster_queues)
-        """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.wake_at: dict[str, float] = {}
         """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
         or they are paused)."""
         self.preemption_loops = PreemptionLoopGuard()
+        self.waking = Waking(self)
         self.out_of_cycle_outcomes: dict[str, Outcome] = {}
         """Outcomes decided outside a cycle that are not drained yet, by workload. A workload that is removed takes its
         outcome along: an undone batch restores the outcomes that it drained, and the workload may end before the next
@@ -297,7 +297,7 @@ class State:
         if had_devices != self.has_devices or (self._is_to_place_by_room() and first_or_last):
             self.dirty_queues.update(self.cluster_queues)
         if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
-            self.wake_waiting_for_devices()  # a ResourceQuota may allow more devices now, on any node
+            self.waking.wake_waiting_for_devices()  # a ResourceQuota may allow more devices now, on any node
         if after is None or (before is not None and not after.offers_more_than(before)):
             return
         reached = {
@@ -309,26 +309,6 @@ class State:
         for cq in self.cluster_queues.values():
             if any(slot.name in reached for group in cq.groups for slot in group.flavors):
                 self.dirty_queues.add(cq.name)
-
-    # -- preemption loops ----------------------------------------------------------------------------------------------
-
-    def clear_pauses(self, queues: Iterable[str]) -> None:
-        """End preemption pauses in the cohort trees of these ClusterQueues, because something changed that may change
-        decisions."""
-        guard = self.preemption_loops
-        if not guard:
-            return
-        known_queues = (self.cluster_queues[name] for name in queues if name in self.cluster_queues)
-        reached = {member.name for cq in known_queues for member in self.tree_of(cq)}
-        known = ((key, self.workloads.get(key)) for key in guard.known())
-        for key in guard.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
-            info = self.workloads.get(key)
-            if info is not None:
-                self.dirty_queues.add(info.cluster_queue)
-
-    def wake_queue_at(self, cluster_queue: str, until: float) -> None:
-        """Schedule the next attempt of the inadmissible workloads of a ClusterQueue."""
-        self.wake_at[cluster_queue] = min(until, self.wake_at.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
 
@@ -462,7 +442,7 @@ class State:
             placement = self.fleet.release(info.key)
             self.journal.note(self.fleet.reserve, info.key, placement)
             info.placement = None
-            self.wake_waiting_for_devices()
+            self.waking.wake_waiting_for_devices()
         info.usage = ()
         info.keys = frozenset()
         info.topology_usage = ()
@@ -549,56 +529,14 @@ class State:
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
-    def wake_waiting_for_devices(self) -> None:
-        """Wake workloads that lack devices: devices became free, or a namespace's quota of devices grew."""
-        self.dirty_queues |= self.waiting_for_devices
-        self.waiting_for_devices = set()
-
     def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
         """All ClusterQueues of the cohort tree; without a cohort the ClusterQueue alone."""
         root = cq.node.root
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
-    def wake_inadmissible(self) -> None:
-        """Activate the inadmissible workloads of cohort trees that changed."""
-        due = [name for name, until in self.wake_at.items() if until <= self.now]
-        for name in due:
-            del self.wake_at[name]
-        dirty, self.dirty_queues = self.dirty_queues.union(due), set()
-        self._wake_trees(dirty)
-
-    def wake_held_back(self) -> None:
-        """Activate the inadmissible workloads of cohort trees in which a ClusterQueue that backfills changed: a planned
-        start that held them back may have left."""
-        known = ((name, self.cluster_queues.get(name)) for name in self.dirty_queues)
-        backfilling = {name for name, cq in known if cq is not None and cq.spec.backfill is not None}
-        self.dirty_queues -= backfilling
-        self._wake_trees(backfilling)
-
-    def _wake_trees(self, dirty: Iterable[str]) -> None:
-        trees: dict[int, list[ClusterQueueState]] = {}
-        for cq in filter(None, map(self.cluster_queues.get, dirty)):
-            trees.setdefault(id(cq.node.root), self.tree_of(cq))
-        for members in trees.values():
-            for cq in members:
-                if cq.active and cq.queue.may_wake:
-                    cq.queue.wake(self.now, cache(partial(self.selects_namespace, cq)))
-                    if cq.queue.active_count:
-                        self.ready[cq.name] = cq
-
     def selected_namespaces(self, cq: ClusterQueueState) -> set[str]:
         """The namespaces that the ClusterQueue selects."""
         return {name for name in self.namespaces if self.selects_namespace(cq, name)}
-
-    def wake_deselected(self, cq: ClusterQueueState, namespaces: AbstractSet[str]) -> None:
-        """Wake the workloads of namespaces that are no longer selected. `wake_inadmissible` skips them; without this
-        attempt they would keep their old pending reason.
-        """
-        if not namespaces or not cq.queue.inadmissible_count:
-            return
-        cq.queue.wake(self.now, namespaces.__contains__)
-        if cq.queue.active_count:
-            self.ready[cq.name] = cq
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
         """Return whether the ClusterQueue selects the workload's namespace."""

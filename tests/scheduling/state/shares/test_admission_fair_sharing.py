@@ -10,7 +10,7 @@ import pytest
 from scheduling.model.configuration import AdmissionFairSharing
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.vocabulary import AdmissionMode
-from scheduling.state.admission_fair_sharing import UsageHistory
+from scheduling.state.shares.admission_fair_sharing import UsageHistory
 from tests.scheduling.world_helpers import Builder, admissions, cycle, preemption, preemptions, settled
 
 SETTINGS = AdmissionFairSharing(usage_half_life_seconds=300.0, usage_sampling_interval_seconds=300.0)

@@ -17,8 +17,8 @@ from scheduling.model.quantity import NANOS, to_nanos
 from scheduling.policies.fair_tree import Association, fair_tree
 from scheduling.policies.multifactor import ClusterSize, Job, PriorityFactors, multifactor_priority
 from scheduling.quota.cells import CohortNode, QuotaNode
-from scheduling.state.admission_fair_sharing import total_requests
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.shares.admission_fair_sharing import total_requests
 from scheduling.state.workload_info import QueueOrder, WorkloadInfo
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from scheduling.policies.queue_order import Standing
 from scheduling.quota.cells import CohortNode, QuotaNode
 from scheduling.quota.tree import aggregate_again
 from scheduling.state.cluster_queue import ClusterQueueState, GroupState
-from scheduling.state.quota_claims import (
+from scheduling.state.shares.quota_claims import (
     PendingRequests,
     QuotaClaim,
     base_amount,
@@ -190,4 +190,4 @@ class Entitlements:
             state.journal.note_once(cq)
             cq.generation += 1
         state.dirty_queues.update(names)
-        state.clear_pauses(names)
+        state.waking.clear_pauses(names)

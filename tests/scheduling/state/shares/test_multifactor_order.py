@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduling.model.cohort import PriorityWeights
 from scheduling.model.local_queue import LocalQueue
-from scheduling.state.multifactor_order import PERIOD_SECONDS
+from scheduling.state.shares.multifactor_order import PERIOD_SECONDS
 from scheduling.world import World
 from tests.scheduling.world_helpers import Builder, admissions, cycle, preemption, preemptions
 
