@@ -57,13 +57,13 @@ class Families:
         due = [key for key, at in self._retry_at.items() if at <= now]
         for key in due:
             del self._retry_at[key]
-        rows.families.update(dict.fromkeys(due))
-        found: dict[str, Sequence[str]] = dict.fromkeys(rows.take_gone(_AT_ONCE), ())
-        for key in list(rows.families):
+        rows.variants.changed.update(dict.fromkeys(due))
+        found: dict[str, Sequence[str]] = dict.fromkeys(rows.variants.take_gone(_AT_ONCE), ())
+        for key in list(rows.variants.changed):
             if len(found) >= _AT_ONCE:
                 break
-            del rows.families[key]
-            flavors = rows.unkept_family(key) if key not in self._retry_at else None
+            del rows.variants.changed[key]
+            flavors = rows.variants.unkept(key) if key not in self._retry_at else None
             if flavors is not None:
                 found[key] = flavors
         return found

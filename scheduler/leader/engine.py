@@ -310,7 +310,7 @@ class Engine:
     def _taken(self, builder: BatchBuilder, due: list[str]) -> None:
         """Note that the steps of these workloads are saved. The remaining workloads follow in later batches."""
         self._timers.replace(builder.deadlines)
-        self.rows.families.update(builder.families)
+        self.rows.variants.changed.update(builder.families)
         for key in due:
             self.rows.due.pop(key, None)
         builder.unfinished = builder.unfinished or bool(self.rows.due)

@@ -122,14 +122,13 @@ class BatchBuilder:
         """Whether the batch has anything to push to the cluster."""
         return any(write.push for write in self.writes)
 
-    # -- Steps outside the cycle
-    # --------------------------------------------------------------------------------------
+    # -- Steps outside the cycle ---------------------------------------------------------------------------------------
 
     def reconcile(self, keys: Iterable[str]) -> int:
         """Take the due steps of `scheduling.lifecycle.reconcile` for these workloads; returns their number."""
         keys = list(keys)
         steps = sum(self._reconcile(key) for key in keys)
-        parents = dict.fromkeys(filter(None, map(self._rows.family_key, keys)))
+        parents = dict.fromkeys(filter(None, map(self._rows.variants.parent_of, keys)))
         return steps + sum(self._reconcile_family(parent) for parent in parents)
 
     def _reconcile_family(self, parent: str) -> int:
@@ -145,9 +144,9 @@ class BatchBuilder:
         raise RuntimeError(f"the variants of workload {parent} keep taking steps without becoming idle")
 
     def _family_step(self, key: str) -> Step | None:
-        family = self._rows.family(key, self._is_wanted)
+        family = self._rows.variants.family(key, self._is_wanted)
         if family is None:
-            parent, variants = self._rows.left_variants(key)
+            parent, variants = self._rows.variants.left(key)
             wanted = {each.key for each in variants if self._is_wanted(each.key)}
             return next_step_of_left(parent, variants, wanted, self._now)
         step = next_family_step(family, self._now)
@@ -247,8 +246,7 @@ class BatchBuilder:
             stored = {"consumedResources": consumed, "lastUpdate": self._now}
             self._consumed.append((self._rows.local_queue_ids[key], stored))
 
-    # -- Cycles
-    # ------------------------------------------------------------------------------------------------------
+    # -- Cycles --------------------------------------------------------------------------------------------------------
 
     def record(self, result: CycleResult, seconds: float) -> None:
         self.cycles += 1
@@ -270,7 +268,7 @@ class BatchBuilder:
         self.reconcile([eviction.workload for eviction in result.evictions])
         self.reconcile([replacement.workload for replacement in result.replacements])
         self.reconcile([admission.workload for admission in result.admissions])
-        self.reconcile([each.workload for each in result.outcomes if self._rows.family_key(each.workload)])
+        self.reconcile([each.workload for each in result.outcomes if self._rows.variants.parent_of(each.workload)])
         if result.heads:
             took = bool(result.admissions or result.preemptions or result.evictions)
             self._attempts.append(Attempt("success" if took else "inadmissible", seconds))
@@ -391,8 +389,7 @@ class BatchBuilder:
             DecisionRow(workload, self._now, cycle, kind, queue, reason, message, dict(detail or {}))
         )
 
-    # -- The batch
-    # ---------------------------------------------------------------------------------------------------
+    # -- The batch -----------------------------------------------------------------------------------------------------
 
     def batch(
         self, cluster_id: int, cluster_name: str, epoch: int, generation: int, change_ids: tuple[int, ...]

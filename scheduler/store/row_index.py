@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from gpus.models import Node as NodeRow
@@ -14,12 +13,12 @@ from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
 from scheduler.store.device_objects import DEVICE_OBJECT, read_device_objects
 from scheduler.store.node_rows import read_nodes
+from scheduler.store.variant_index import VariantIndex
 from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.claims.objects import DeviceObjects
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import EvictionRequest, WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
-from scheduling.lifecycle.variants import Family, family_refusal
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration, Features
 from scheduling.model.local_queue import LocalQueue
@@ -82,7 +81,7 @@ class RowIndex:
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
-        self._features = Features()
+        self.features = Features()
         self._device_objects = DeviceObjects()
         self.draining: set[Place] = set()
         """Drained places: (node, uuid), or (node, "") for a whole node."""
@@ -92,19 +91,13 @@ class RowIndex:
         self._everyone_is_due = False
         self._queue_problems: dict[str, str] = {}
         """Why ClusterQueues are inactive, apart from their stop policy."""
-        self._variants: dict[str, dict[str, None]] = {}
-        """Parents -> their unfinished variants (concurrent admission)."""
-        self.families: dict[str, None] = {}
-        """Parents whose variants may differ from the wanted ones."""
-        self._gone: dict[str, None] = {}
-        """Deleted workloads that had finished before, and may leave finished variants."""
+        self.variants = VariantIndex(self, world)
         self._next_slices: dict[str, str] = {}
         """Slices of elastic jobs -> the workload that waits to replace them."""
         self.ended: dict[int, frozenset[Place]] = {}
         """Rows of ended workloads that still hold slices -> their devices."""
 
-    # -- Reading
-    # ------------------------------------------------------------------------------------------------------
+    # -- Reading -------------------------------------------------------------------------------------------------------
 
     def load(self, now: float, workloads: Mapping[int, str] | None = None) -> None:
         """Load the cluster, in the order in which objects refer to each other; if `workloads` (ids with keys) is
@@ -116,10 +109,10 @@ class RowIndex:
 
     def set_features(self, features: Features, now: float) -> None:
         """From now on, apply the feature gates when counting each workload. Known workloads are read again."""
-        if features == self._features:
+        if features == self.features:
             return
-        gate_moved = features.concurrent_admission is not self._features.concurrent_admission
-        self._features = features
+        gate_moved = features.concurrent_admission is not self.features.concurrent_admission
+        self.features = features
         if gate_moved and self.cluster_queues:
             self._read("clusterqueue", None, now)
         if self.workloads:
@@ -210,7 +203,7 @@ class RowIndex:
         self.due.update(dict.fromkeys(key for key in users if key in self.workloads))
 
     def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
-        if not self._features.concurrent_admission:
+        if not self.features.concurrent_admission:
             cluster_queue = replace(cluster_queue, concurrent_admission=None)
         self.cluster_queues[cluster_queue.name] = cluster_queue
         self._world.set_cluster_queue(cluster_queue)
@@ -229,8 +222,7 @@ class RowIndex:
     def forget_due(self) -> None:
         """Note that no steps are taken here."""
         self.due.clear()
-        self.families.clear()
-        self._gone.clear()
+        self.variants.forget_changes()
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
         read = read_nodes(self._cluster_id, noted)
@@ -288,8 +280,8 @@ class RowIndex:
             entry = self.workloads.get(key)
             if id_ not in found_ids and entry is not None and entry.id == id_:
                 self._forget_workload(key)
-            elif id_ not in found_ids and self._features.concurrent_admission:
-                self._gone[key] = None
+            elif id_ not in found_ids:
+                self.variants.note_gone(key)
         for workload in stored:
             self._set_workload(workload, now)
 
@@ -320,12 +312,11 @@ class RowIndex:
             eviction_counts=tuple(stored.eviction_counts),
             elastic=stored.elastic,
         )
-        if workload.parent:
-            self._variants.setdefault(workload.parent, {})[key] = None
+        self.variants.add(workload)
         if workload.replaces is not None:
             self._next_slices[workload.replaces] = key
         self.due[key] = None
-        self._world.set_workload(as_the_world_sees_it(self._features.counted(workload)), now)
+        self._world.set_workload(as_the_world_sees_it(self.features.counted(workload)), now)
 
     def readmit(self, workloads: Mapping[str, int], now: float) -> None:
         """Add workloads that were left out, key -> row id."""
@@ -345,16 +336,11 @@ class RowIndex:
         workload = self._world.workload(key)
         del self.workloads[key]
         self._world.delete_workload(key)
-        self.due.update(dict.fromkeys(self._variants.get(key, ())))
-        siblings = self._variants.get(workload.parent) if workload is not None and workload.parent else None
-        if siblings is not None and workload is not None:
-            siblings.pop(key, None)
-            if not siblings:
-                del self._variants[workload.parent]
-            self.families[workload.parent] = None
+        self.due.update(dict.fromkeys(self.variants.keys_below(key)))
+        if workload is not None:
+            self.variants.remove(workload)
 
-    # -- After COMMIT
-    # -------------------------------------------------------------------------------------------------
+    # -- After COMMIT --------------------------------------------------------------------------------------------------
 
     def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int], replaced: Iterable[str]) -> None:
         """Update the index with the written state."""
@@ -383,76 +369,12 @@ class RowIndex:
         for id_ in released_ids:
             self.ended.pop(id_, None)
 
-    # -- Queries
-    # ------------------------------------------------------------------------------------------------------
+    # -- Queries -------------------------------------------------------------------------------------------------------
 
     def cluster_queue_of(self, workload: Workload) -> str:
         """The ClusterQueue of the workload's LocalQueue; empty if there is no such LocalQueue."""
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
-
-    def has_variants(self, workload: Workload) -> bool:
-        """Whether the workload is the parent of variants, one for each flavor of its ClusterQueue."""
-        if not self._features.concurrent_admission:
-            return False
-        queue = self.cluster_queues.get(self.cluster_queue_of(workload))
-        has_policy = queue is not None and queue.concurrent_admission is not None
-        return has_policy and not workload.parent and not workload.is_charged
-
-    def family_key(self, key: str) -> str:
-        """The key of the parent, if the workload is one or a variant of one; else empty."""
-        if not (self._features.concurrent_admission or self._variants):
-            return ""
-        workload = self._world.workload(key)
-        if workload is None or workload.parent:
-            return workload.parent if workload is not None else ""
-        return key if key in self._variants or self.has_variants(workload) else ""
-
-    def family(self, key: str, is_wanted: Callable[[str], bool]) -> Family | None:
-        """A parent with its variants; None if it is unknown, finished or set aside, or has none by its queue."""
-        parent = self._world.workload(key)
-        if parent is None or key not in self.workloads or key in self.aside or not self.has_variants(parent):
-            return None
-        queue = self.cluster_queues[self.cluster_queue_of(parent)]
-        variants = self._variants_of(key)
-        wanted = {each for each in (key, *(found.key for found in variants)) if is_wanted(each)}
-        return Family.of(parent, variants, wanted, queue)
-
-    def left_variants(self, key: str) -> tuple[Workload | None, list[Workload]]:
-        """A workload that should have no variants (None if it ended), and its variants; none while it is set aside."""
-        parent = self._world.workload(key) if key in self.workloads else None
-        if key in self.aside or (parent is not None and self.has_variants(parent)):
-            return parent, []
-        return parent, self._variants_of(key)
-
-    def _variants_of(self, key: str) -> list[Workload]:
-        keys = [each for each in self._variants.get(key, ()) if each in self.workloads]
-        return [found for each in keys if (found := self._world.workload(each)) is not None]
-
-    def take_gone(self, limit: int) -> list[str]:
-        """Some of the deleted workloads that may leave finished variants, each once."""
-        taken = list(islice(self._gone, limit))
-        for key in taken:
-            del self._gone[key]
-        return [key for key in taken if key not in self.workloads]
-
-    def unkept_family(self, key: str) -> tuple[str, ...] | None:
-        """The flavors for which a workload should have variants; None if it has exactly these, and they follow it."""
-        parent = self._world.workload(key) if key in self.workloads else None
-        if key in self.aside or (parent is not None and self.workloads[key].deletion_requested):
-            return None
-        flavors: tuple[str, ...] = ()
-        if parent is not None and self.has_variants(parent):
-            queue = self.cluster_queues[self.cluster_queue_of(parent)]
-            flavors = () if self._family_refusal(parent, has_variants=True) else queue.flavor_order
-        variants = self._variants_of(key)
-        if parent is not None and any(
-            (each.queue_name, each.priority, each.submitted_by, each.pod_sets)
-            != (parent.queue_name, parent.priority, parent.submitted_by, parent.pod_sets)
-            for each in variants
-        ):
-            return flavors
-        return flavors if sorted(each.variant_flavor for each in variants) != sorted(flavors) else None
 
     def context(
         self, workload: Workload, configuration: Configuration, now: float, *, wanted: bool | None = None
@@ -461,7 +383,7 @@ class RowIndex:
         entry = self.workloads[workload.key]
         queue = self.cluster_queue_of(workload)
         reserving = workload.admission.cluster_queue if workload.admission else ""
-        has_variants = self.has_variants(workload)
+        has_variants = self.variants.is_parent(workload)
         selected = queue not in self.cluster_queues or self._world.selects_namespace(queue, workload.namespace)
         return WorkloadContext(
             configuration=configuration,
@@ -476,35 +398,16 @@ class RowIndex:
             on_hold=entry.on_hold,
             accumulated_seconds=entry.accumulated_seconds,
             inactive_reason=self._queue_problems.get(queue, ""),
-            admissibility_error=NAMESPACE_MISMATCH if not selected else self._family_refusal(workload, has_variants),
+            admissibility_error=NAMESPACE_MISMATCH if not selected else self.variants.refusal(workload),
             claim_refusal=self._world.claim_refusal(workload.key),
             evicting_window=self._world.evicting_window(workload.key, now),
             closing_window=self._world.closing_window(workload.key, now),
         )
 
-    def _waits_for_parent(self, workload: Workload) -> bool:
-        """Whether the workload is a variant that gives its quota back when its parent has stopped."""
-        parent = self._world.workload(workload.parent) if workload.parent in self.workloads else None
-        return parent is not None and self.has_variants(parent)
-
     def _stopped(self, workload: Workload) -> bool:
         if workload.parent:
-            return not self._waits_for_parent(workload)
+            return not self.variants.waits_for_parent(workload)
         return self.workloads[workload.key].pods_stopped or not self.may_run(workload)
-
-    def _family_refusal(self, workload: Workload, has_variants: bool) -> str:
-        queue = self.cluster_queues.get(self.cluster_queue_of(workload))
-        if not has_variants or queue is None:
-            return ""
-        return family_refusal(
-            workload,
-            queue,
-            self.vendors if self.devices else (),
-            with_topology=[name for name in queue.flavor_order if self._world.has_topology(name)],
-            placed=[name for name in queue.flavor_order if self._world.places_all_pods_in(name)],
-            hands_over=self._world.hands_over(queue.name),
-            is_elastic=self.workloads[workload.key].elastic,
-        )
 
     def may_run(self, workload: Workload) -> bool:
         """Whether pods of a workload with quota may exist: it has a job, and was admitted or took over pods of another
@@ -524,7 +427,7 @@ class RowIndex:
     def _lacks_devices(self, workload: Workload) -> bool:
         if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
             return False
-        if workload.parent or self.has_variants(workload):
+        if workload.parent or self.variants.is_parent(workload):
             return False
         if self._world.hands_over(workload.admission.cluster_queue):
             return False
@@ -570,9 +473,7 @@ KINDS_IN_ORDER = (
     DEVICE_OBJECT,
     "workload",
 )
-"""The kinds of rows, in the order in which objects refer to each other."""
-"""In the order in which they refer to each other. `cluster` is the engine's own kind; other kinds do not affect
-decisions."""
+"""The kinds of rows that affect decisions, in the order in which objects refer to each other."""
 _CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})
 """The kinds that decide whether a ClusterQueue is active."""
 
