@@ -29,6 +29,8 @@ from foundation.outages import patiently
 from foundation.wake_ups import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from gpus.services import telemetry
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
+from queues.services.flows.job_flows import COMPLETED, delete_completed_flows
+from queues.services.flows.start_gates import WAITING, open_start_gates
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.managed_fields import forget_lost_managers
 from scheduler.housekeeping.metric_counts import join_counts
@@ -220,6 +222,17 @@ def join_metric_counts() -> None:
     join_counts()
 
 
+runs_while("scheduler.tasks.run_flows", f"{WAITING} UNION ALL {COMPLETED}")
+
+
+@shared_task(name="scheduler.tasks.run_flows")
+def run_flows() -> None:
+    """Let workloads start whose earlier jobs have succeeded, and delete the jobs of flows that have."""
+    for found in _scheduled():
+        open_start_gates(found, timezone.now())
+        delete_completed_flows(found, timezone.now())
+
+
 runs_while(
     "scheduler.tasks.apply_retention",
     "SELECT FROM accounts_cluster WHERE configuration -> 'objectRetentionPolicies' IS NOT NULL",
@@ -230,6 +243,7 @@ runs_while(
 def apply_retention() -> None:
     """Delete workloads whose retention has ended."""
     for found in _scheduled():
+        open_start_gates(found, timezone.now())  # an earlier job counts although it is deleted now
         delete_expired_workloads(found, timezone.now())
 
 

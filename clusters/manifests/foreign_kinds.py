@@ -21,8 +21,8 @@ FOREIGN_GROUPS: Final[Mapping[str, str]] = {
 _LEFT_TO_THE_CLUSTER: Final = "Leave it out of this call, and apply it with kubectl"
 REPLACEMENTS: Final[Mapping[tuple[str, str], str]] = {
     ("batch.volcano.sh", "CronJob"): "Write it as a CronJob of batch/v1 whose jobTemplate names a queue",
-    ("flow.volcano.sh", "JobFlow"): "Apply the jobs of its templates one after the other, or use a workflow engine",
-    ("flow.volcano.sh", "JobTemplate"): "Write its spec as a Job of batch.volcano.sh/v1alpha1, which is translated",
+    ("flow.volcano.sh", "JobTemplate"): "Apply it together with a JobFlow that names it, or write its spec as a Job of "
+    "batch.volcano.sh/v1alpha1, which is translated",
     ("scheduling.volcano.sh", "PodGroup"): "Apply it together with the pods that name it, or write its name as the "
     "label kueue.x-k8s.io/pod-group-name of its pods, and minMember as their annotation "
     "kueue.x-k8s.io/pod-group-total-count",

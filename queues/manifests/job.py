@@ -10,6 +10,7 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.nice import check_nice
 from queues.manifests.pod_group import PodGroupMember
 from queues.manifests.protection import read_never_preempt
+from queues.manifests.start_order import check_start_after
 from queues.manifests.workload import HandedOver, PodSetSpec
 from scheduling.manifest import FieldReader, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.field_reader import INT32_MAX
@@ -184,6 +185,7 @@ def _maximum_execution_seconds(meta: ObjectMeta) -> int | None:
 
 def _copied_annotations(top: FieldReader, meta: ObjectMeta) -> dict[str, str]:
     check_nice(top, meta)
+    check_start_after(top, meta)
     return {
         key: value
         for key, value in meta.annotations.items()

@@ -74,5 +74,17 @@ NICE: Final = "kueueweb.io/nice"
 TRANSLATED: Final = "kueueweb.io/translated"
 """kueueweb's own annotation, on an object translated from another scheduler's: its source, and each field's result."""
 
-COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE, TRANSLATED)
+START_AFTER: Final = "kueueweb.io/start-after"
+"""kueueweb's own annotation, on jobs and workloads: the jobs of the namespace that must have succeeded before."""
+
+RETAIN_POLICY: Final = "kueueweb.io/job-retain-policy"
+"""kueueweb's own annotation, on the jobs of a Volcano JobFlow: `delete` once all of them have succeeded."""
+
+BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
+BY_JOB_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
+"""Volcano's labels and annotations of the jobs of a JobFlow: `namespace.name` of the flow and of the template."""
+
+COPIED_TO_WORKLOAD: Final = (
+    PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB, NICE, START_AFTER, TRANSLATED,
+)  # fmt: skip
 """Annotations of a job that are copied to its workload, besides those of the provisioning prefix."""

@@ -8,6 +8,7 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.nice import check_nice
 from queues.manifests.pod_template import read_pod_template
 from queues.manifests.protection import read_never_preempt, with_never_preempt, without_never_preempt
+from queues.manifests.start_order import check_start_after
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec
 from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta, read_metadata, write_metadata
@@ -38,6 +39,7 @@ def read_workload(top: FieldReader, version: str) -> WorkloadSpec:
         place = top.at(f"metadata.annotations[{keys.PRIORITY_BOOST}]")
         top.report.error(place, boost, "must be a whole number of 32 bits, in quotes")
     check_nice(top, meta)
+    check_start_after(top, meta)
     spec = top.required_fields("spec")
     kind, class_name = _read_priority_class(spec, version)
     stored = without_never_preempt(meta)

@@ -52,4 +52,11 @@ class Job(NamespacedObject):
     class Meta:
         ordering = ["namespace", "name"]
         constraints = [models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="job_unique")]
-        indexes = [models.Index(fields=["cluster", "uid"], name="job_uid")]
+        indexes = [
+            models.Index(fields=["cluster", "uid"], name="job_uid"),
+            models.Index(
+                fields=["cluster", "namespace"],
+                condition=models.Q(labels__has_key="volcano.sh/createdByJobFlow"),
+                name="job_flow",
+            ),
+        ]

@@ -74,6 +74,12 @@ class Workload(NamespacedObject):
         help_text="Of a variant (concurrent admission): the workload of its namespace whose job it would run.",
     )
     submitted_by = models.CharField(max_length=150, blank=True, help_text="The user that submitted the workload.")
+    waits_for = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="[name, ...]: jobs of its namespace that must succeed before it may hold quota.",
+    )
     traceparent = models.CharField(
         max_length=55,
         blank=True,
@@ -215,6 +221,7 @@ class Workload(NamespacedObject):
             models.Index(
                 fields=["cluster", "namespace", "parent_name"], condition=~Q(parent_name=""), name="workload_variant"
             ),
+            models.Index(fields=["cluster", "namespace"], condition=~Q(waits_for=[]), name="workload_waits_for"),
             models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
         ]
 

@@ -14,9 +14,11 @@ from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import check_totals
 from queues.manifests.job import JobManifest
+from queues.manifests.start_order import jobs_before
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.models import LocalQueue, PodSet, Workload
+from queues.services.flows.start_waits import fewer_waits
 from queues.services.workload_events import log_event
 from queues.services.workloads import cancel
 from scheduling.model.vocabulary import WorkloadStatus
@@ -27,7 +29,9 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _SAME: Final = "field is immutable while the workload holds quota"
 _ENDED: Final = "field is immutable: the workload has finished"
+_FEWER_JOBS: Final = "field is immutable: jobs can only be removed after creation"
 _FEWER: Final = "field is immutable: gates can only be removed after creation"
+_START_AFTER_PATH: Final = f"metadata.annotations[{keys.START_AFTER}]"
 _GATES_PATH: Final = f"metadata.annotations[{keys.ADMISSION_GATED_BY}]"
 
 WORKLOAD_PATHS: Final = {
@@ -64,11 +68,13 @@ def frozen_paths(paths: Mapping[str, str], workload: Workload, spec: WorkloadSpe
 
     While a workload is pending everything may change. While it holds quota its pods, its queue and the source of its
     priority are immutable (another WorkloadPriorityClass is allowed). Once it has finished, everything that affects
-    decisions is immutable. An elastic workload with quota may request fewer pods. Admission gates can only be
-    removed.
+    decisions is immutable. An elastic workload with quota may request fewer pods. Admission gates, and the jobs before,
+    can only be removed.
     """
     finished = workload.status == WorkloadStatus.FINISHED
     gates = {_GATES_PATH: _FEWER} if _gates(spec) - _gates(workload) else {}
+    if set(jobs_before(spec.annotations)).difference(jobs_before(workload.annotations)):
+        gates[_START_AFTER_PATH] = _FEWER_JOBS
     if workload.quota_reserved_at is None and not finished:
         return gates
     there = pod_set_specs(workload)
@@ -119,6 +125,7 @@ def change_workload(
     values["priority_class_group"] = PRIORITY_CLASS_GROUPS.get(values["priority_class_kind"], "")
     values["labels"], values["annotations"] = dict(spec.labels), dict(spec.annotations)
     values["preemption_gates"] = list(spec.preemption_gates)
+    values["waits_for"] = fewer_waits(workload.waits_for, spec.annotations)
     if workload.queue_name != spec.queue_name and workload.quota_reserved_at is None:
         values["cluster_queue_name"] = _cluster_queue_of(workload.cluster_id, spec)
     changed = [column for column, value in values.items() if getattr(workload, column) != value]

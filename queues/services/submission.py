@@ -33,6 +33,7 @@ from queues.models import (
     WorkloadPriorityClass,
 )
 from queues.services.bulk import copy_rows, json_text, next_ids
+from queues.services.flows.start_waits import first_waits
 from queues.services.generated_names import draw_names
 from queues.services.limits import check_limits
 from queues.services.prebuilt_workloads import find_prebuilt, take_over
@@ -47,7 +48,7 @@ _WORKLOAD_COLUMNS: Final = (
     "id", "uid", "cluster_id", "namespace", "name", "labels", "annotations", "api_version", "applied_set", "created_at",
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
     "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
-    "reason", "message", "traceparent",
+    "reason", "message", "traceparent", "waits_for",
 )  # fmt: skip
 _JOB_COLUMNS: Final = (
     "id", "cluster_id", "uid", "namespace", "name", "kind", "manifest", "labels", "annotations", "api_version",
@@ -345,6 +346,7 @@ def _store(
 ) -> None:
     cluster_queues = _cluster_queues(cluster, (workload.spec for workload in created))
     traceparent = current_traceparent()
+    waits = first_waits(cluster, [workload.spec for workload in created])
 
     def workload_row(workload: CreatedWorkload, priority: _Priority) -> tuple[Any, ...]:
         spec = workload.spec
@@ -354,7 +356,7 @@ def _store(
             spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
             spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
             submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
-            *(_WAITS if spec.active else ("", "")), traceparent,
+            *(_WAITS if spec.active else ("", "")), traceparent, json_text(waits.get(id(spec), [])),
         )  # fmt: skip
 
     pod_sets = {id(workload.spec.pod_sets): workload.spec.pod_sets for workload in created}

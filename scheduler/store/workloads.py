@@ -28,7 +28,7 @@ from scheduling.model.pod import PodTemplate
 from scheduling.model.times import rfc3339
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vocabulary import ConditionType, EvictionReason
-from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
+from scheduling.model.workload import JOB_GATE, Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
     EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
     w.requeue_requested_by, w.on_hold, w.requeue_reason, w.requeue_message, w.parent_name, w.gate_opened_at,
-    w.submitted_by
+    w.submitted_by, w.waits_for::text
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -132,7 +132,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         reclaimable_pods={fields[0]: fields[5] for fields in stored_sets if fields[5]},
         admission_checks=tuple(read_check_state(fields) for fields in _loads(row[13])),
         maximum_execution_time_seconds=row[14],
-        admission_gates=_words(annotations.get(ADMISSION_GATES)),
+        admission_gates=(*_words(annotations.get(ADMISSION_GATES)), *(JOB_GATE + name for name in _loads(row[36]))),
         closed_preemption_gates=tuple(name for name in _loads(row[16]) if row[34] is None or name != VARIANT_GATE),
         unhealthy_nodes=tuple(_loads(row[17])),
         replaces=annotations.get(REPLACES),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from scheduling.model.resources import Transformation
 from scheduling.model.vocabulary import PlacementScope, PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
-from scheduling.model.workload import Workload
+from scheduling.model.workload import JOB_GATE, Workload
 
 DEFAULT_PREEMPTION_STRATEGIES = (
     PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
@@ -103,7 +103,7 @@ class Features:
       best mode, regardless of the ClusterQueue's fungibility.
     * concurrent_admission (ConcurrentAdmission): if off, the policies of ClusterQueues are ignored.
     * partial_admission, reclaimable_pods, admission_gates, priority_boost: if off, the minimum counts, reclaimable
-      pods, gates or priority boost of a workload are ignored.
+      pods, gates (except ours for earlier jobs) or priority boost of a workload are ignored.
     """
 
     priority_sorting: bool = True
@@ -122,7 +122,8 @@ class Features:
         pod_sets = workload.pod_sets
         if not self.partial_admission and any(pod_set.min_count is not None for pod_set in pod_sets):
             pod_sets = tuple(replace(pod_set, min_count=None) for pod_set in pod_sets)
-        gates = gates if self.admission_gates else ()
+        if not self.admission_gates:
+            gates = tuple(gate for gate in gates if gate.startswith(JOB_GATE))
         boost = boost if self.priority_boost else 0
         reclaimable = reclaimable if self.reclaimable_pods else {}
         now = (pod_sets, gates, boost, reclaimable)

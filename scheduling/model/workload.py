@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.placement import Placement
@@ -58,6 +59,10 @@ class Condition:
     last_transition_time: float = 0.0
 
 
+JOB_GATE: Final = "job.kueueweb.io/"
+"""The beginning of the admission gate of a workload that starts after a job; the job's name follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequeueState:
     """The number of times WaitForPodsReady requeued the workload, and the time when it may be queued again."""
@@ -71,13 +76,14 @@ class Workload:
     """Kueue's Workload. Times are seconds since the epoch.
 
     `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
-    admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
-    workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`: the
-    workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its topology
-    when its node fails and is not requeued after an eviction. `nice` lowers a multifactor priority. `submitted_by` is
-    the user in whose limits it counts; empty if the user is not known. `parent`: the key of the workload of which it is
-    a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`. `executed_seconds`: how
-    long it ran before its evictions, which counts in its maximum execution time.
+    admission-gated-by annotation, and a gate for each job that must succeed before; `closed_preemption_gates` are the
+    names of closed gates. `never_reclaimed`: only workloads of its own ClusterQueue may preempt it. `placement` is
+    where its pods and devices are. `single_pod`: the workload is one pod that no controller recreates
+    (SkipReassignmentForPodOwnedWorkloads), so it keeps its topology when its node fails and is not requeued after an
+    eviction. `nice` lowers a multifactor priority. `submitted_by` is the user in whose limits it counts; empty if the
+    user is not known. `parent`: the key of the workload of which it is a variant (concurrent admission), whose gate for
+    preemption was opened at `gate_opened_at`. `executed_seconds`: how long it ran before its evictions, which counts in
+    its maximum execution time.
     """
 
     namespace: str

@@ -22,7 +22,7 @@ _LOCAL_QUEUE: Final = "kueue.x-k8s.io/v1beta2"
 class Command(BaseCommand):
     """Convert files; a mistake in any of them ends the command, and nothing is written."""
 
-    help = "Convert Volcano's Queues, Jobs and PodGroups to standard output, and report each field on standard error."
+    help = "Convert Volcano's objects to standard output, and report each field on standard error."
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:

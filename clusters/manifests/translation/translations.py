@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from clusters.manifests.translation.translated import Translation
-from clusters.manifests.translation.volcano_field_types import can_join_a_group
+from clusters.manifests.translation.volcano_field_types import can_join_a_group, template_type_mistakes, without_nulls
+from clusters.manifests.translation.volcano_job_flows import translate_flow
 from clusters.manifests.translation.volcano_job_objects import translate_job
 from clusters.manifests.translation.volcano_pod_groups import group_of, translate_pod_group
 from clusters.manifests.translation.volcano_queue_objects import translate_queues
@@ -17,14 +18,16 @@ JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 QUEUE: Final = ("scheduling.volcano.sh/v1beta1", "Queue")
 POD: Final = ("v1", "Pod")
 POD_GROUP: Final = ("scheduling.volcano.sh/v1beta1", "PodGroup")
-TRANSLATED_KINDS: Final = (JOB, QUEUE, POD_GROUP)
+JOB_FLOW: Final = ("flow.volcano.sh/v1alpha1", "JobFlow")
+JOB_TEMPLATE: Final = ("flow.volcano.sh/v1alpha1", "JobTemplate")
 
 Content = Mapping[str, Any]
 
 
 def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
     """Return the translations by the place of their object. A PodGroup takes the place of its first pod; the places of
-    the others, and its own, get an empty one. A PodGroup without pods in the request has none."""
+    the others, and its own, get an empty one. A PodGroup without pods in the request has none, nor has a JobTemplate
+    without a JobFlow that names it."""
     found: dict[int, Translation] = {}
     queues = [place for place, content in enumerate(contents) if _kind(content) == QUEUE]
     found |= dict(zip(queues, translate_queues([contents[place] for place in queues]), strict=True))
@@ -37,7 +40,7 @@ def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
             found[place] = translate_job(content)
         elif _kind(content) == POD_GROUP:
             found |= _pod_group(place, contents, members.get(_key(content), []))
-    return found
+    return found | _flows(contents)
 
 
 def _kind(content: Content) -> tuple[Any, Any]:
@@ -50,6 +53,38 @@ def _pod_group(place: int, contents: Sequence[Content], members: list[int]) -> d
     made = translate_pod_group(contents[place], [contents[number] for number in members])
     empty = {number: Translation(made.source) for number in (place, *members)}
     return {**empty, place if made.refusals else members[0]: made}
+
+
+def _flows(contents: Sequence[Content]) -> dict[int, Translation]:
+    """Return the translations of JobFlows. The places of the JobTemplates that they name get an empty one, or one with
+    the mistakes in the types of their fields."""
+    templates = {_key(content): place for place, content in enumerate(contents) if _kind(content) == JOB_TEMPLATE}
+    found: dict[int, Translation] = {}
+    for place, content in enumerate(contents):
+        if _kind(content) != JOB_FLOW:
+            continue
+        keys = [(_key(content)[0], name) for name in _named_flows(content)]
+        mine = {name: templates[namespace, name] for namespace, name in keys if (namespace, name) in templates}
+        read = {name: without_nulls(contents[number]) for name, number in mine.items()}
+        found |= {number: _read_template(read[name]) for name, number in mine.items()}
+        if any(found[number].refusals for number in mine.values()):
+            found[place] = Translation("JobFlow")  # its jobs cannot be made, and the templates name the mistakes
+        else:
+            found[place] = translate_flow(content, read)
+    return found
+
+
+def _read_template(content: Content) -> Translation:
+    made = Translation("JobTemplate")
+    made.refuse_all(template_type_mistakes(content))
+    return made
+
+
+def _named_flows(content: Content) -> list[str]:
+    spec = content.get("spec")
+    flows = spec.get("flows") if isinstance(spec, Mapping) else None
+    items = flows if isinstance(flows, list) else []
+    return [str(flow.get("name")) for flow in items if isinstance(flow, Mapping)]
 
 
 def _key(content: Content) -> tuple[str, str]:

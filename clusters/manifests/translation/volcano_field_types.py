@@ -55,6 +55,30 @@ def pod_group_type_mistakes(group: Mapping[str, Any]) -> list[Refusal]:
     return [*_refusals(report)]
 
 
+def flow_type_mistakes(flow: Mapping[str, Any]) -> list[Refusal]:
+    """Return the fields of a JobFlow that are missing or of another type. A generated name would be in the names of its
+    jobs, and differ at each apply."""
+    report = ValidationReport()
+    reader = FieldReader(report, "", flow)
+    metadata = reader.required_fields("metadata")
+    _check_texts(metadata, "namespace")
+    metadata.text("name", required=True)
+    spec = reader.required_fields("spec")
+    _check_texts(spec, "jobRetainPolicy")
+    for item in spec.items("flows"):
+        _check_flow(item)
+    return [*_refusals(report)]
+
+
+def template_type_mistakes(template: Mapping[str, Any]) -> list[Refusal]:
+    """Return the fields of a JobTemplate that are missing or of another type."""
+    report = ValidationReport()
+    reader = FieldReader(report, "", template)
+    _check_metadata(reader)
+    _check_job_spec(reader.required_fields("spec"))
+    return [*_refusals(report)]
+
+
 def can_join_a_group(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod has the fields that a group sets. If not, the reader of pods reports the mistake."""
     report = ValidationReport()
@@ -92,6 +116,17 @@ def _check_job_spec(spec: FieldReader) -> None:
             plugins.texts(name, unique=False)
     for task in spec.items("tasks"):
         _check_task(task)
+
+
+def _check_flow(flow: FieldReader) -> None:
+    flow.text("name", required=True)
+    if depends_on := flow.fields("dependsOn"):
+        depends_on.texts("targets", unique=False)
+        if probe := depends_on.fields("probe"):
+            for name in ("httpGetList", "tcpSocketList", "taskStatusList"):
+                probe.items(name)
+    if (patch := flow.fields("patch")) and (spec := patch.fields("jobSpec")):
+        _check_job_spec(spec)
 
 
 def _check_task(task: FieldReader) -> None:

@@ -90,7 +90,7 @@ def test_a_feature_is_taken(name: str) -> None:
 REFUSED: Final = {
     ("batch.volcano.sh/v1alpha1", "CronJob"): ("CronJob of Volcano", "CronJob of batch/v1"),
     ("scheduling.volcano.sh/v1beta1", "PodGroup"): ("PodGroup of Volcano", "pod-group-total-count"),
-    ("flow.volcano.sh/v1alpha1", "JobFlow"): ("JobFlow of Volcano", "workflow"),
+    ("flow.volcano.sh/v1alpha1", "JobTemplate"): ("JobTemplate of Volcano", "together with a JobFlow"),
     ("apps/v1", "ReplicaSet"): ("ReplicaSet of Kubernetes", "Deployment"),
     ("autoscaling/v2", "HorizontalPodAutoscaler"): ("HorizontalPodAutoscaler of Kubernetes", "kubectl"),
     ("argoproj.io/v1alpha1", "Workflow"): ("argoproj.io/v1alpha1 Workflow", "label its pods"),

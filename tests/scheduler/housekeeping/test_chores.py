@@ -17,8 +17,8 @@ from history.models import Checkpoint
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from kueueweb.celery import BeatScheduler, app
 from notifications.models import NotificationRule
-from queues.models import AdmissionCheck, ClusterQueue, MultiKueueCluster
-from tests.factories import START, make_cluster, make_cluster_queue
+from queues.models import AdmissionCheck, ClusterQueue, Job, MultiKueueCluster, Workload
+from tests.factories import START, make_cluster, make_cluster_queue, make_workload
 from tests.users import make_user
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +58,17 @@ def read_telemetry(cluster: Cluster) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(telemetry_urls=["http://127.0.0.1:9400/metrics"])
 
 
+def start_after(cluster: Cluster) -> None:
+    Workload.objects.filter(pk=make_workload(cluster, "second", {"cpu": "1"}).pk).update(waits_for=["first"])
+
+
+def delete_when_done(cluster: Cluster) -> None:
+    Job.objects.create(
+        cluster=cluster, namespace="team", name="a", kind="Job", manifest={}, created_at=START,
+        labels={"volcano.sh/createdByJobFlow": "team.f"}, annotations={"kueueweb.io/job-retain-policy": "delete"},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("make", "task"),
     [
@@ -71,6 +82,8 @@ def read_telemetry(cluster: Cluster) -> None:
         (rule, "notifications.tasks.notify"),
         (follow_nodes, "scheduler.tasks.follow_nodes"),
         (read_telemetry, "scheduler.tasks.sample_telemetry"),
+        (start_after, "scheduler.tasks.run_flows"),
+        (delete_when_done, "scheduler.tasks.run_flows"),
         (lambda _: Checkpoint.objects.all().delete(), "history.tasks.take_checkpoints"),
         (lambda _: record(AuditVerb.LOGIN, "Session", name="alice"), "scheduler.tasks.stream_audit"),
     ],

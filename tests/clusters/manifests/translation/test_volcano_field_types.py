@@ -73,7 +73,40 @@ POD: Final[dict[str, Any]] = {
     },
     "spec": {"schedulerName": "volcano", "containers": []},
 }  # fmt: skip
-OBJECTS: Final = (JOB, QUEUE, POD_GROUP, POD)
+JOB_FLOW: Final[dict[str, Any]] = {
+    "apiVersion": "flow.volcano.sh/v1alpha1",
+    "kind": "JobFlow",
+    "metadata": {"name": "nightly", "namespace": "team"},
+    "spec": {
+        "jobRetainPolicy": "delete",
+        "flows": [
+            {"name": "a", "maxRetry": 2},
+            {
+                "name": "b",
+                "dependsOn": {"targets": ["a"], "probe": {"httpGetList": []}},
+                "patch": {
+                    "jobSpec": {
+                        "tasks": [{"name": "w", "replicas": 2}], "plugins": {"env": []}, "queue": "research",
+                        "volumes": [{"mountPath": "/data", "volumeClaimName": "data"}],
+                    }
+                },
+            },
+        ],
+    },
+}  # fmt: skip
+JOB_TEMPLATES: Final[tuple[dict[str, Any], ...]] = tuple(
+    {
+        "apiVersion": "flow.volcano.sh/v1alpha1",
+        "kind": "JobTemplate",
+        "metadata": {"name": name, "namespace": "team"},
+        "spec": {
+            "tasks": [{"name": "w", "replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}}],
+            "volumes": [{"mountPath": "/data", "volumeClaimName": "other"}], "plugins": {"env": ["x"]},
+        },
+    }
+    for name in "ab"
+)  # fmt: skip
+OBJECTS: Final = (JOB, QUEUE, POD_GROUP, POD, JOB_FLOW, *JOB_TEMPLATES)
 Place = tuple[str | int, ...]
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -119,7 +152,7 @@ def test_the_objects_themselves_are_translated() -> None:
     found = translate_all(OBJECTS)
     assert refusals(found) == {}
     kinds = [manifest["kind"] for place in sorted(found) for manifest in found[place].manifests]
-    assert kinds == ["JobSet", "ClusterQueue", "Pod"]
+    assert kinds == ["JobSet", "ClusterQueue", "Pod", "Job", "Job"]
 
 
 @given(st.sampled_from(PLACES), VALUES)
@@ -144,6 +177,11 @@ def test_a_field_with_any_other_value_never_raises(at: tuple[int, Place], value:
         (1, ("spec", "weight"), "2", "spec.weight"),
         (1, ("spec", "capability", "cpu"), True, "spec.capability[cpu]"),
         (2, ("spec", "minMember"), "two", "spec.minMember"),
+        (4, ("spec",), None, "spec"),
+        (4, ("spec", "flows", 1, "name"), 2, "spec.flows[1].name"),
+        (4, ("spec", "flows", 1, "dependsOn", "targets"), "a", "spec.flows[1].dependsOn.targets"),
+        (4, ("spec", "flows", 1, "patch", "jobSpec", "tasks"), {}, "spec.flows[1].patch.jobSpec.tasks"),
+        (5, ("spec", "tasks", 0, "replicas"), "1", "spec.tasks[0].replicas"),
     ],
 )  # fmt: skip
 def test_a_field_of_another_type_is_refused_where_it_is(number: int, place: Place, value: Any, path: str) -> None:

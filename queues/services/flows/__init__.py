@@ -1,0 +1,1 @@
+"""Jobs that start after other jobs, and the flows that they form."""

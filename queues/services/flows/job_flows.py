@@ -1,0 +1,183 @@
+"""Volcano's JobFlows: the jobs that were translated from one flow, and the state that they form.
+
+A flow has no row: its jobs name it in Volcano's label. The phases are those of Volcano's controller, where a job that
+still waits for its targets does not exist yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db import transaction
+
+from accounts.models import Cluster
+from queues.manifests import kueue_keys as keys
+from queues.manifests.start_order import jobs_before
+from queues.models import Job, Workload
+from queues.services.jobs import delete_jobs
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
+
+COMPLETED: Final = (
+    f"SELECT FROM queues_job WHERE labels ? '{keys.BY_JOB_FLOW}' AND deletion_requested_at IS NULL"
+    f" AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'"
+)
+"""Finds a row while there are jobs of a flow that are deleted when it has succeeded."""
+_ACTOR: Final = "scheduler"
+_DELETE: Final = "delete"
+
+
+class FlowJobPhase(StrEnum):
+    """The phase of a job of a flow."""
+
+    WAITING = "Waiting"
+    """A target has not succeeded: Volcano would not have created the job yet."""
+    PENDING = "Pending"
+    """It waits for quota, or for its pods to start."""
+    RUNNING = "Running"
+    """It is admitted."""
+    COMPLETED = "Completed"
+    """It has succeeded."""
+    TERMINATED = "Terminated"
+    """It was cancelled."""
+    FAILED = "Failed"
+    """It has failed."""
+
+
+class FlowPhase(StrEnum):
+    """The phase of a flow, as Volcano names it."""
+
+    SUCCEED = "Succeed"
+    """All jobs have completed."""
+    TERMINATING = "Terminating"
+    """Its jobs are being deleted."""
+    FAILED = "Failed"
+    """A job has failed or was cancelled: no further job of the flow starts."""
+    RUNNING = "Running"
+    """A job runs or has completed."""
+    PENDING = "Pending"
+    """No job has started."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowJob:
+    """A job of a flow. `after`: the jobs that must have succeeded before."""
+
+    kind: str
+    name: str
+    phase: FlowJobPhase
+    after: tuple[str, ...]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlow:
+    """A flow, with its jobs in the order of their creation."""
+
+    namespace: str
+    name: str
+    jobs: tuple[FlowJob, ...]
+    rows: tuple[Job, ...]
+
+    @property
+    def phase(self) -> FlowPhase:
+        """Return the phase, by the first of Volcano's conditions that holds."""
+        if any(row.deletion_requested_at is not None for row in self.rows):
+            return FlowPhase.TERMINATING
+        phases = {job.phase for job in self.jobs}
+        if phases == {FlowJobPhase.COMPLETED}:
+            return FlowPhase.SUCCEED
+        if phases & {FlowJobPhase.FAILED, FlowJobPhase.TERMINATED}:
+            return FlowPhase.FAILED
+        if phases & {FlowJobPhase.RUNNING, FlowJobPhase.COMPLETED}:
+            return FlowPhase.RUNNING
+        return FlowPhase.PENDING
+
+    @property
+    def is_deleted_when_done(self) -> bool:
+        """Whether its jobs are deleted once all have succeeded."""
+        return all(row.annotations.get(keys.RETAIN_POLICY) == _DELETE for row in self.rows)
+
+    def names(self, phase: FlowJobPhase) -> list[str]:
+        """Return the names of the jobs in a phase."""
+        return [job.name for job in self.jobs if job.phase is phase]
+
+
+def flow_of(namespace: str, labels: Mapping[str, str]) -> str:
+    """Return the name of the flow that the labels of a job name; "" without one, or for one of another namespace."""
+    text = str(labels.get(keys.BY_JOB_FLOW, ""))
+    return text.removeprefix(f"{namespace}.") if text.startswith(f"{namespace}.") else ""
+
+
+def job_flows(cluster: Cluster, namespaces: Collection[str] | None = None, name: str = "") -> list[JobFlow]:
+    """Return the flows of these namespaces (None: all), or those of this name, by namespace and name."""
+    jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW).prefetch_related("workloads")
+    if namespaces is not None:
+        jobs = jobs.filter(namespace__in=namespaces)
+    found: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for row in jobs.defer("manifest").order_by("pk"):
+        flow = flow_of(row.namespace, row.labels)
+        if flow and name in ("", flow):
+            found[row.namespace, flow].append(row)
+    return [JobFlow(*key, tuple(map(_flow_job, rows)), tuple(rows)) for key, rows in sorted(found.items())]
+
+
+def failed_flows(cluster: Cluster, wanted: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of the flows (namespace, name) of which no further job may start."""
+    wanted = set(wanted)
+    if not wanted:
+        return set()
+    flows = job_flows(cluster, {namespace for namespace, _ in wanted})
+    return {(flow.namespace, flow.name) for flow in flows if flow.phase is FlowPhase.FAILED} & wanted
+
+
+def delete_completed_flows(cluster: Cluster, now: datetime) -> int:
+    """Delete the jobs of flows that have succeeded, if the flow says so. Returns the number of flows."""
+    deleted = 0
+    for flow in job_flows(cluster):
+        if flow.phase is FlowPhase.SUCCEED and flow.is_deleted_when_done:
+            delete_flow(cluster, flow, actor=_ACTOR, now=now)
+            deleted += 1
+    return deleted
+
+
+def delete_flow(cluster: Cluster, flow: JobFlow, *, actor: str, now: datetime) -> dict[int, str]:
+    """Delete the jobs of a flow and their workloads. Returns why a job has to wait, by primary key."""
+    with transaction.atomic():
+        rows = Job.objects.filter(pk__in=[row.pk for row in flow.rows]).order_by("pk").select_for_update()
+        return delete_jobs(cluster, rows.prefetch_related("workloads"), actor=actor, now=now)
+
+
+def _flow_job(row: Job) -> FlowJob:
+    workloads = sorted(row.workloads.all(), key=lambda workload: workload.pk)
+    ends = [workload.finished_at for workload in workloads if workload.finished_at is not None]
+    return FlowJob(
+        kind=row.kind,
+        name=row.name,
+        phase=_phase(workloads),
+        after=jobs_before(row.annotations),
+        created_at=row.created_at,
+        finished_at=max(ends) if ends and len(ends) == len(workloads) else None,
+    )
+
+
+def _phase(workloads: Sequence[Workload]) -> FlowJobPhase:
+    """Return the phase that the workloads of a job form: the worst of their ends, else the furthest of them."""
+    if workloads and all(workload.status == WorkloadStatus.FINISHED for workload in workloads):
+        reasons = {_finished_reason(workload.conditions) for workload in workloads}
+        reasons.discard(FinishedReason.WORKLOAD_SLICE_REPLACED)
+        if reasons == {FinishedReason.SUCCEEDED}:
+            return FlowJobPhase.COMPLETED
+        return FlowJobPhase.TERMINATED if FinishedReason.CANCELLED in reasons else FlowJobPhase.FAILED
+    if any(workload.status == WorkloadStatus.ADMITTED for workload in workloads):
+        return FlowJobPhase.RUNNING
+    return FlowJobPhase.WAITING if any(workload.waits_for for workload in workloads) else FlowJobPhase.PENDING
+
+
+def _finished_reason(conditions: Sequence[Mapping[str, Any]]) -> str:
+    return next((str(each.get("reason")) for each in conditions if each.get("type") == "Finished"), "")

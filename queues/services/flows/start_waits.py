@@ -1,0 +1,36 @@
+"""The jobs for which a workload waits (`waits_for` of its row), at its creation and after an edit of its annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from accounts.models import Cluster
+from queues.manifests.start_order import jobs_before
+from queues.manifests.workload import WorkloadSpec
+from queues.models import Job, Workload
+from scheduling.model.vocabulary import WorkloadStatus
+
+
+def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, list[str]]:
+    """Return, by the identity of the spec, the jobs for which new workloads wait; workloads without any are left out.
+
+    A further workload of a stored job waits only for jobs that are there: the job may have started before, and the
+    earlier jobs may be deleted since.
+    """
+    waits = {id(spec): [*jobs_before(spec.annotations)] for spec in specs if spec.annotations}
+    waits = {identity: names for identity, names in waits.items() if names}
+    again = [spec for spec in specs if id(spec) in waits and spec.job is not None and spec.job.row_id is not None]
+    if again:
+        unfinished = Workload.objects.filter(cluster=cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
+        names = {name for spec in again for name in waits[id(spec)]}
+        jobs = Job.objects.filter(cluster=cluster, name__in=names, pk__in=unfinished.values("job"))
+        there = set(jobs.values_list("namespace", "name"))
+        for spec in again:
+            waits[id(spec)] = [name for name in waits[id(spec)] if (spec.namespace, name) in there]
+    return waits
+
+
+def fewer_waits(waits_for: Sequence[str], annotations: Mapping[str, str]) -> list[str]:
+    """Return what is left of a list after an edit of the annotation, which can only remove jobs."""
+    named = jobs_before(annotations)
+    return [name for name in waits_for if name in named]

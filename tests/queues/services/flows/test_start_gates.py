@@ -1,0 +1,165 @@
+"""`kueueweb.io/start-after`: a job starts once the jobs that it names have succeeded."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+from django.db import connection
+
+from accounts.models import Cluster
+from clusters.manifests import ApplyResult, apply_manifests
+from foundation.exceptions import ManifestErrors
+from queues.models import Job, LocalQueue, Workload, WorkloadEvent
+from queues.services.flows.start_gates import open_start_gates
+from queues.services.workloads import record_finished
+from scheduler.leader.engine import Engine
+from scheduling.model.vocabulary import FinishedReason
+from tests.factories import START, make_cluster, make_cluster_queue
+from tests.manifest_texts import job, workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """With room for nine cores in the LocalQueue team/queue."""
+    cluster = make_cluster()
+    make_cluster_queue(cluster, "cq", {"default-flavor": {"cpu": 9000}}, local_queue="")
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="team", name="queue", cluster_queue_name="cq", created_at=START
+    )
+    return cluster
+
+
+def apply(cluster: Cluster, *texts: str) -> ApplyResult:
+    return apply_manifests(cluster, "---\n".join(texts), user=None)
+
+
+def after(names: str, name: str = "second", more: str = "") -> str:
+    return job(name, annotations=f'kueueweb.io/start-after: "{names}"{more}')
+
+
+def waits(name: str = "second") -> list[str]:
+    found: list[str] = Workload.objects.get(job__name=name).waits_for
+    return found
+
+
+def end(
+    cluster: Cluster, name: str, reason: FinishedReason = FinishedReason.SUCCEEDED, namespace: str = "team"
+) -> None:
+    rows = Workload.objects.filter(job__name=name, namespace=namespace)
+    record_finished(cluster, list(rows.values_list("namespace", "name")), reason, now=START)
+
+
+def test_a_job_starts_after_the_jobs_that_it_names(cluster: Cluster) -> None:
+    apply(cluster, after("first, other"), job("first"), job("other"))
+    Engine(cluster, "test").run()
+    row = Workload.objects.get(job__name="second")
+    assert (row.status, row.reason, row.waits_for) == ("Pending", "AdmissionGated", ["first", "other"])
+    end(cluster, "first")
+    assert open_start_gates(cluster, START) == 0
+    assert waits() == ["other"]
+    end(cluster, "other")
+    assert open_start_gates(cluster, START) == 1
+    Engine(cluster, "test").run()
+    row.refresh_from_db()
+    assert (row.status, row.waits_for) == ("Admitted", [])
+    told = WorkloadEvent.objects.filter(workload_name=row.name, reason="StartGateOpened").order_by("id")
+    assert [event.message for event in told] == ["Succeeded: first", "Succeeded: other"]
+
+
+@pytest.mark.parametrize("reason", [FinishedReason.FAILED, FinishedReason.CANCELLED])
+def test_a_job_that_did_not_succeed_opens_no_gate(cluster: Cluster, reason: FinishedReason) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first", reason)
+    assert open_start_gates(cluster, START) == 0
+    assert waits() == ["first"]
+
+
+def test_a_job_of_another_namespace_opens_no_gate(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first").replace("namespace: team", "namespace: other"))
+    end(cluster, "first", namespace="other")
+    assert open_start_gates(cluster, START) == 0
+    assert waits() == ["first"]
+
+
+def test_all_jobs_of_the_name_must_have_succeeded_and_those_of_several_workloads_wholly(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    row = Workload.objects.get(job__name="first")
+    Workload.objects.create(
+        cluster=cluster, namespace="team", name="further", job=row.job, queue_name="queue", created_at=START
+    )
+    record_finished(cluster, [("team", row.name)], now=START)
+    assert open_start_gates(cluster, START) == 0
+    record_finished(cluster, [("team", "further")], now=START)
+    assert open_start_gates(cluster, START) == 1
+
+
+def test_a_workload_without_a_job_may_wait_too(cluster: Cluster) -> None:
+    text = workload("late").replace("name: late,", "name: late, annotations: {kueueweb.io/start-after: first},")
+    apply(cluster, text, job("first"))
+    assert Workload.objects.get(name="late").waits_for == ["first"]
+    end(cluster, "first")
+    assert open_start_gates(cluster, START) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "rule"),
+    [
+        ("", "Required value"),
+        ("First", "lower"),
+        ("first,first", "Duplicate value"),
+        ("second", "itself"),
+        (",".join(f"j{number}" for number in range(65)), "at most 64"),
+    ],
+)
+def test_a_mistake_in_the_annotation_is_refused(cluster: Cluster, names: str, rule: str) -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        apply(cluster, after(names))
+    (error,) = caught.value.errors
+    assert error.path == "metadata.annotations[kueueweb.io/start-after]"
+    assert rule in error.rule
+    assert not Job.objects.exists()
+
+
+def test_jobs_can_be_removed_from_the_annotation_and_not_added(cluster: Cluster) -> None:
+    apply(cluster, after("first,other"))
+    apply(cluster, after("first"))
+    assert waits() == ["first"]
+    with pytest.raises(ManifestErrors, match="can only be removed"):
+        apply(cluster, after("first,third"))
+    assert waits() == ["first"]
+
+
+def test_an_edit_does_not_close_a_gate_that_has_opened(cluster: Cluster) -> None:
+    apply(cluster, after("first,other"), job("first"))
+    end(cluster, "first")
+    open_start_gates(cluster, START)
+    apply(cluster, after("first,other", more=", team: blue"))
+    assert waits() == ["other"]
+
+
+def test_a_new_workload_of_a_stored_job_waits_for_jobs_that_are_there(cluster: Cluster) -> None:
+    apply(cluster, after("first,gone"), job("first"))
+    Workload.objects.filter(job__name="second").delete()
+    apply(cluster, after("first,gone", more=", team: blue"))
+    assert waits() == ["first"]
+
+
+def test_a_gate_is_opened_once_however_many_look(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first")
+    opened: list[int] = []
+
+    def look() -> None:
+        opened.append(open_start_gates(cluster, START))
+        connection.close()
+
+    looks = [Thread(target=look) for _ in range(4)]
+    for thread in looks:
+        thread.start()
+    for thread in looks:
+        thread.join()
+    assert sorted(opened) == [0, 0, 0, 1]
+    assert WorkloadEvent.objects.filter(reason="StartGateOpened").count() == 1
