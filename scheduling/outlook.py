@@ -138,7 +138,7 @@ def effects(before: Outlook, after: Outlook) -> Effects:
 def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
     """`look_ahead` without loads, and without undoing anything: the caller holds a savepoint."""
     stopped = dict(world.drained_workloads())
-    evictions = {key: eviction(world, key, queue, _stop_reason(world, queue), now) for key, queue in stopped.items()}
+    evictions = {key: eviction(world, key, queue, stop_reason(world, queue), now) for key, queue in stopped.items()}
     for key in stopped:
         world.finish_workload(key, now)
     seen = _Decisions(world, now, evictions)
@@ -198,7 +198,8 @@ def eviction(
     return Eviction(key, cluster_queue, str(reason), *preemptor, ran, devices)
 
 
-def _stop_reason(world: World, cluster_queue: str) -> EvictionReason:
+def stop_reason(world: World, cluster_queue: str) -> EvictionReason:
+    """Return why the workloads of a drained ClusterQueue, or of a drained LocalQueue of it, are evicted."""
     spec = world.objects.cluster_queue(cluster_queue)
     if spec is not None and spec.stop_policy is StopPolicy.HOLD_AND_DRAIN:
         return EvictionReason.CLUSTER_QUEUE_STOPPED

@@ -103,12 +103,24 @@ def draw_remaining(
     random: np.random.Generator,
     draws: int = DRAWS,
 ) -> Floats | None:
+    """Return what `draw_lengths` returns; None where none waits."""
+    return draw_lengths(history, running, waiting, now, random, draws) if waiting else None
+
+
+def draw_lengths(
+    history: RunHistory,
+    running: Sequence[RunningWorkload],
+    waiting: Sequence[WaitingWorkload],
+    now: float,
+    random: np.random.Generator,
+    draws: int,
+) -> Floats | None:
     """Return (draws, running + waiting) remaining run times in seconds; a waiting workload has not begun to run. None
-    where none waits, or too few runs have ended and not every length is declared.
+    where too few runs have ended and not every length is declared.
     """
     workloads: list[RunningWorkload | WaitingWorkload] = [*running, *waiting]
     known = history.count >= MIN_ENDED_RUNS or all(each.declared_seconds for each in workloads)
-    if not waiting or not known:
+    if not known:
         return None
     return _remaining(RunTimes(history, running, now), random, workloads, now, draws)
 

@@ -203,6 +203,10 @@ class KnownObjects:
         placement = self._state.workloads[key].placement
         return 0 if placement is None else sum(len(part) for pod in placement.pods for part in pod.containers)
 
+    def device_resources(self) -> frozenset[str]:
+        """The names of the resources that count devices."""
+        return frozenset(vendor.resources.count for vendor in self._state.vendors if vendor.resources.count)
+
     def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
         """Return the amount of a flavor's resource that the ClusterQueue could still use, borrowing included, if one
         node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError if it has no

@@ -13,12 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.estimates.estimator import Estimator, draw_remaining
-from scheduling.estimates.likeness import like_levels
 from scheduling.estimates.run_times import RunHistory
 from scheduling.estimates.snapshot import RunningWorkload, Snapshot, StartEstimate, Unknown, WaitingWorkload
 from scheduling.model.vocabulary import WorkloadStatus
-from scheduling.model.workload import Workload
 from scheduling.studio.forward_cycles import ForwardCycles
+from scheduling.studio.workload_lengths import (
+    STOPPING_SECONDS,
+    bounded_lengths,
+    known_workload,
+    running_workloads,
+    waiting_workloads,
+)
 from scheduling.world import World
 
 Floats = npt.NDArray[np.float64]
@@ -30,8 +35,6 @@ DRAWS: Final = 16
 MIN_DRAWS: Final = 4
 MAX_ESTIMATED: Final = 10_000
 """Workloads that are estimated in one round; more would not fit into its answer."""
-_STOPPING_SECONDS: Final = 15.0
-"""Until the pods of an evicted workload have stopped."""
 MAX_SECONDS: Final = 10 * 365 * 86_400.0
 """A later start is beyond the reach of the runs: tenants declare maxima of many years, and dates have an end."""
 
@@ -67,15 +70,15 @@ def foretell_starts(
     `estimators`, by tree, hold past estimates; a tree without one has none. Each forward run gets an equal share of the
     time; runs that are cut leave the workloads unknown that they did not reach.
     """
-    queues = {name: _waiting(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
+    queues = {name: waiting_workloads(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
     waiting = [each for found in queues.values() for each in found]
-    running = _running(world)
+    running = running_workloads(world)
     tried = _tried(queues, max_estimated)
     asked = frozenset(each.key for name, count in tried.items() for each in queues[name][:count])
     lasts = draw_remaining(history, [*running.values()], waiting, now, random, DRAWS)
     starts, is_cut = None, False
     if lasts is not None:
-        bounded = _bounded(lasts, running, waiting, now)
+        bounded = bounded_lengths(lasts, running, waiting, now)
         starts, is_cut = _forward(world, now, running, waiting, asked, bounded, has_time)
     found: list[ForetoldStart] = []
     first = 0
@@ -88,7 +91,7 @@ def foretell_starts(
         answers = estimator.answers(Snapshot(now, (), (), tuple(of_queue[:count])), columns)
         answers += [StartEstimate(unknown=Unknown.BEYOND_REACH)] * (len(of_queue) - count)
         for place, (each, answer) in enumerate(zip(of_queue, answers, strict=True)):
-            uid, estimate = _known(world, each.key).uid, _with_reach(answer, is_cut)
+            uid, estimate = known_workload(world, each.key).uid, _with_reach(answer, is_cut)
             found.append(ForetoldStart(each.key, uid, name, tree, each.queued_at, estimate, is_tried=place < count))
     return found
 
@@ -109,68 +112,6 @@ def _is_active(world: World, cluster_queue: str) -> bool:
     return world.cluster_queue_status(cluster_queue).active
 
 
-def _known(world: World, key: str) -> Workload:
-    found = world.workload(key)
-    assert found is not None
-    return found
-
-
-def _waiting(world: World, cluster_queue: str) -> list[WaitingWorkload]:
-    """The waiting workloads of a ClusterQueue in its order; variants are their parent, at the place of the first."""
-    found: dict[str, WaitingWorkload] = {}
-    covered = _covered(world, cluster_queue)
-    for position in world.pending(cluster_queue):
-        key = _known(world, position.workload).parent or position.workload
-        if key in found or world.workload(key) is None:
-            continue
-        workload, objects = _known(world, key), world.objects
-        requests = objects.requests(key, cluster_queue)
-        found[key] = WaitingWorkload(
-            key,
-            like_levels(workload.namespace, workload.queue_name, cluster_queue, workload.name, requests),
-            objects.queued_at(key),
-            (
-                sum(each.count for each in workload.pod_sets),
-                *(requests.get(name, 0) for name in covered),
-            ),
-            workload.maximum_execution_time_seconds,
-        )
-    return [*found.values()]
-
-
-def _covered(world: World, cluster_queue: str) -> list[str]:
-    spec = world.objects.cluster_queue(cluster_queue)
-    return sorted({name for group in spec.resource_groups for name in group.covered_resources}) if spec else []
-
-
-def _running(world: World) -> dict[str, RunningWorkload]:
-    """The workloads that hold quota, by key."""
-    found = {}
-    objects = world.objects
-    for key, cluster_queue in sorted(objects.reserving().items()):
-        workload = _known(world, key)
-        requests = objects.requests(key, cluster_queue)
-        found[key] = RunningWorkload(
-            like_levels(workload.namespace, workload.queue_name, cluster_queue, workload.name, requests),
-            objects.reserved_at(key),
-            0,
-            (),
-            workload.maximum_execution_time_seconds,
-        )
-    return found
-
-
-def _bounded(
-    lasts: Floats, running: Mapping[str, RunningWorkload], waiting: Sequence[WaitingWorkload], now: float
-) -> Floats:
-    """No workload runs longer than its maximumExecutionTimeSeconds."""
-    ages = [max(0.0, now - each.since) for each in running.values()] + [0.0] * len(waiting)
-    workloads: list[RunningWorkload | WaitingWorkload] = [*running.values(), *waiting]
-    declared = [each.declared_seconds or np.inf for each in workloads]
-    bounded: Floats = np.minimum(lasts, np.maximum(np.array(declared) - np.array(ages), 1.0))
-    return bounded
-
-
 def _forward(
     world: World,
     now: float,
@@ -183,7 +124,7 @@ def _forward(
     """Return (draws, waiting) starts in seconds from now, and whether a run was cut. A run ends when the workloads that
     are asked for have started."""
     ages = np.array([max(0.0, now - each.since) for each in running.values()])
-    stopping = {key for key in running if _known(world, key).status is WorkloadStatus.EVICTED}
+    stopping = {key for key in running if known_workload(world, key).status is WorkloadStatus.EVICTED}
     rows: list[list[float]] = []
     is_cut = False
     for draw, row in enumerate(lasts):
@@ -193,7 +134,7 @@ def _forward(
         ends = dict(zip(running, row.tolist(), strict=False))
         lengths = dict(zip(running, (row[: len(running)] + ages).tolist(), strict=True))
         lengths |= {each.key: length for each, length in zip(waiting, row[len(running) :].tolist(), strict=True)}
-        run = ForwardCycles(world, now, ends | dict.fromkeys(stopping, _STOPPING_SECONDS), lengths)
+        run = ForwardCycles(world, now, ends | dict.fromkeys(stopping, STOPPING_SECONDS), lengths)
         run.run(asked, partial(has_time, share))
         is_cut |= run.is_cut
         rows.append([run.starts.get(each.key, np.inf) for each in waiting])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
 from scheduling.outlook import Effects, Eviction
 from scheduling.state.status import Usage
+from scheduling.studio.hour_figures import HourFigures
+from scheduling.studio.hours_ahead import HoursAhead, QueueHours
 from scheduling.studio.plan_effects import Devices, FirstAnswer, QueueFigures, WhatIf
 from scheduling.studio.remedies_json import affected_json
 
@@ -39,6 +41,45 @@ def what_if_json(found: WhatIf, first: Mapping[str, Any]) -> dict[str, Any]:
         "devices": _devices(found.after.devices),
     }
     return {**first, "whole": whole}
+
+
+def hours_json(found: HoursAhead) -> dict[str, Any]:
+    """Return the hours ahead, with the basis on which they rest."""
+    return {
+        "unknown": found.unknown or "",
+        "asked_hours": found.asked_hours,
+        "hours": found.hours,
+        "runs": found.runs,
+        "ended_runs": found.ended_runs,
+        "total": _queue_hours(found.total),
+        "queues": [_queue_hours(queue) for queue in found.queues],
+    }
+
+
+def _queue_hours(found: QueueHours) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "workloads": found.workloads,
+        "with_run_times": found.with_run_times,
+        "before": None if found.before is None else _hour_figures(found.before),
+        "after": None if found.after is None else _hour_figures(found.after),
+    }
+
+
+def _hour_figures(found: HourFigures) -> dict[str, Any]:
+    def rounded(values: Iterable[float | None]) -> list[float | None]:
+        return [None if value is None else round(value, 2) for value in values]
+
+    return {
+        "started": rounded(found.started),
+        "ended": rounded(found.ended),
+        "waiting": rounded(found.waiting),
+        "device_hours": rounded(found.device_hours),
+        "wait_p50": rounded(found.median_waits),
+        "wait_p90": rounded(found.p90_waits),
+        "all_waits_p50": found.median_wait,
+        "all_waits_p90": found.p90_wait,
+    }
 
 
 def _part(effects: Effects, evictions: tuple[Eviction, ...]) -> dict[str, Any]:
