@@ -112,9 +112,13 @@ def apply_documents(
     prune: bool = False,
     force: bool = False,
     skip_unsupported: bool = False,
+    as_cluster: bool = False,
     now: datetime | None = None,
 ) -> ApplyResult:
-    """Apply documents that were read already, perhaps from several files; see `apply_manifests`."""
+    """Apply documents that were read already, perhaps from several files; see `apply_manifests`.
+
+    `as_cluster` also changes the namespaces that the cluster has: for trials, which the caller rolls back.
+    """
     if prune and not applied_set:
         raise InvalidRequest("prune requires the name of a set, whose earlier objects it removes.")
     if len(applied_set) > _MAX_SET_NAME:
@@ -135,7 +139,7 @@ def apply_documents(
             lock_applies(cluster, against_decisions=prune)
             objects, came = _without_existing(cluster, objects)
             _check_tree(access, cluster, objects)
-            applied = _Call(cluster, actor, applied_set, now).store(objects)
+            applied = _Call(cluster, actor, applied_set, now, as_cluster=as_cluster).store(objects)
             _check_tree(access, cluster, objects)
             if prune:
                 kept = {(done.kind, _key(done)) for done in applied} | left | came
@@ -235,8 +239,9 @@ def _check_policies(cluster: Cluster, access: Access | None, objects: Sequence[O
 class _Call:
     """Stores the objects of one request, kind by kind, referenced kinds first."""
 
-    def __init__(self, cluster: Cluster, actor: str, applied_set: str, now: datetime) -> None:
+    def __init__(self, cluster: Cluster, actor: str, applied_set: str, now: datetime, *, as_cluster: bool) -> None:
         self._cluster = cluster
+        self._as_cluster = as_cluster
         self._actor = actor
         self._set = applied_set
         self._now = now
@@ -282,6 +287,7 @@ class _Call:
                 [found.submitted for found in group],
                 actor=self._actor,
                 applied_set=self._set,
+                from_cluster=self._as_cluster,
                 now=self._now,
             )
         if name == "Configuration":

@@ -119,10 +119,13 @@ def _tried(world: World, changes: Sequence[Change], now: float, go_on: GoOn) -> 
     """The decisions after the changes, and the state then."""
     point = world.savepoint()
     try:
-        holding = world.objects.reserving() if changes else {}
+        may_evict = bool(changes) or bool(world.objects.reservations)
+        holding = world.objects.reserving() if may_evict else {}
         running = {key: eviction(world, key, queue, ENDED, now) for key, queue in holding.items()}
         apply_changes(world, changes, now)
-        left = world.objects.reserving() if changes else {}
+        for key in world.evict_for_windows(now):
+            world.release_workload(key, now)
+        left = world.objects.reserving() if may_evict else {}
         by_changes = {key: _by_change(world, lost, now) for key, lost in running.items() if key not in left}
         loads, inactive = present_state(world)
         decided = decide_ahead(world, now, go_on)

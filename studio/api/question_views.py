@@ -50,8 +50,8 @@ class QuestionRequestSerializer(serializers.Serializer[Any]):
     workload = QuestionWorkloadSerializer(required=False, help_text="Required for `remedies`.")
     plan = Text(
         required=False,
-        help_text="Required for `what-if`: YAML of manifests to apply, or of the sections apply, delete, nodes, end, "
-        "requeue, priorities and policies.",
+        help_text="Required for `what-if`: YAML of manifests to apply, or of the sections apply, patch, delete, nodes, "
+        "end, requeue, priorities and policies.",
         max_length=MAX_PLAN_BYTES,
         trim_whitespace=False,
     )

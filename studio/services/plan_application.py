@@ -160,7 +160,7 @@ def apply_plan(
                 f"Nothing was stored: since the plan was tried, {_listed(changed)} changed. Its effects may be "
                 "different now. Try it again, and apply that answer."
             )
-        stored = store_plan(cluster, plan, access, user)
+        stored = store_plan(cluster, plan, access, user, is_trial=False)
         _refuse_what_only_a_cluster_does(cluster, plan)
         documents = (
             Change(_action(each.action), each.kind, each.namespace, each.name, each.warnings) for each in stored.objects

@@ -112,7 +112,7 @@ def _named(plan: Plan) -> set[Key]:
     nodes = (change.like if isinstance(change, AddNodes) else change.name for change in plan.nodes)
     keys = {*plan.end, *plan.requeue, *(key for key, _ in plan.priorities)}
     return {
-        *_identities((*plan.apply, *plan.delete)),
+        *_identities((*plan.apply, *plan.patch, *plan.delete)),
         *(("Node", "", name) for name in nodes),
         *(("Workload", *split_key(key)) for key in keys),
     }

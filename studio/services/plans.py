@@ -24,6 +24,7 @@ from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.errors import ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
+from studio.services.plan_patches import patched_documents
 
 MAX_PLAN_BYTES: Final = 2**18
 _MAX_ADDED_NODES: Final = 1000
@@ -39,12 +40,13 @@ _COMMAND_LINE: Final = Access("manage.py", is_superuser=True)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Changes that all happen at once: manifests applied and deleted, nodes and devices, workloads that end or are
-    requeued (keys), workloads with the WorkloadPriorityClass that they get, and the default policies of placement,
+    """Changes that all happen at once: manifests applied, patched and deleted, nodes and devices, workloads that end or
+    are requeued (keys), workloads with the WorkloadPriorityClass that they get, and the default policies of placement,
     empty if they stay.
     """
 
     apply: tuple[Document, ...] = ()
+    patch: tuple[Document, ...] = ()
     delete: tuple[Document, ...] = ()
     nodes: tuple[NodeChange, ...] = ()
     end: tuple[str, ...] = ()
@@ -55,8 +57,8 @@ class Plan:
 
 
 def read_plan(text: str | bytes) -> Plan:
-    """Read a plan: one document with the sections apply, delete, nodes, end, requeue, priorities and policies, or
-    manifests to apply.
+    """Read a plan: one document with the sections apply, patch, delete, nodes, end, requeue, priorities and policies,
+    or manifests to apply.
 
     Raises `HostileManifest`, and `ManifestErrors` with every mistake located.
     """
@@ -79,7 +81,7 @@ def read_plan(text: str | bytes) -> Plan:
 
 
 def _read_sections(top: FieldReader) -> Plan:
-    applied, deleted = (_documents(top, name) for name in ("apply", "delete"))
+    applied, patches, deleted = (_documents(top, name) for name in ("apply", "patch", "delete"))
     nodes = [_node_change(item) for item in top.items("nodes", max_items=_MAX_LISTED)]
     ended, requeued = (
         tuple(top.texts(name, max_items=_MAX_LISTED, syntax=_key_mistake)) for name in ("end", "requeue")
@@ -94,6 +96,7 @@ def _read_sections(top: FieldReader) -> Plan:
     found = tuple(change for change in nodes if change is not None)
     return Plan(
         applied,
+        patches,
         deleted,
         found,
         ended,
@@ -149,17 +152,32 @@ def plan_access(user: User | None, cluster: Cluster) -> Access:
     return _COMMAND_LINE if user is None else access_of(user, cluster)
 
 
-def store_plan(cluster: Cluster, plan: Plan, access: Access, user: User | None) -> ApplyResult:
-    """Store the manifests of a plan, and check the rest; the caller rolls the transaction back.
+def store_plan(
+    cluster: Cluster, plan: Plan, access: Access, user: User | None, *, is_trial: bool = True
+) -> ApplyResult:
+    """Store the manifests of a plan, and check the rest.
 
-    The author needs the rights to make the changes. Raises `ManifestErrors`, `NotPermitted`, `NotFound` and
-    `MirroredFromCluster`.
+    A trial, whose caller rolls the transaction back, may also patch the namespaces that the cluster has. The author
+    needs the rights to make the changes. Raises `ManifestErrors`, `NotPermitted`, `NotFound` and `MirroredFromCluster`.
     """
     _check_nodes(cluster, plan, access)
     _check_acted_on(cluster, plan, access)
-    applied = apply_documents(cluster, plan.apply, user=user).objects if plan.apply else ()
+    patched = patched_documents(cluster, plan.patch, access)
+    applied: list[Applied] = []
+    # Policies of namespaces first: they decide about the jobs of the same plan.
+    for documents, as_cluster in (
+        ([each for each in plan.apply if _is_namespace(each)], False),
+        ([each for each in patched if _is_namespace(each)], is_trial),
+        ([each for each in (*plan.apply, *patched) if not _is_namespace(each)], False),
+    ):
+        if documents:
+            applied += apply_documents(cluster, documents, user=user, as_cluster=as_cluster).objects
     deleted = tuple(_delete(cluster, document, access) for document in plan.delete)
     return ApplyResult((*applied, *deleted), dry_run=True)
+
+
+def _is_namespace(document: Document) -> bool:
+    return document.content.get("kind") == "Namespace"
 
 
 def _check_nodes(cluster: Cluster, plan: Plan, access: Access) -> None:

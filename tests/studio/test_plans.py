@@ -93,6 +93,7 @@ def test_the_sections_of_a_plan() -> None:
     assert read_plan(
         """
         delete: [{kind: Workload, metadata: {name: w, namespace: team}}]
+        patch: [{kind: Cohort, metadata: {name: all}, spec: {fairSharing: {weight: 2}}}]
         nodes:
         - {add: 2, like: n1}
         - cordon: n1
@@ -105,6 +106,7 @@ def test_the_sections_of_a_plan() -> None:
         policies: {node: fgd}
         """
     ) == Plan(
+        patch=read_plan("patch: [{kind: Cohort, metadata: {name: all}, spec: {fairSharing: {weight: 2}}}]").patch,
         delete=read_plan("delete: [{kind: Workload, metadata: {name: w, namespace: team}}]").delete,
         nodes=(
             AddNodes("n1", 2),

@@ -32,8 +32,8 @@ class Command(BaseCommand):
 
     help = (
         "Try changes before they are made: the workloads that would start, be evicted (with the lost work) or wait. "
-        "FILE is a plan with the sections apply, delete, nodes, end and policies, or manifests to apply; - is "
-        "standard input."
+        "FILE is a plan with the sections apply, patch, delete, nodes, end, requeue, priorities and policies, or "
+        "manifests to apply; - is standard input."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

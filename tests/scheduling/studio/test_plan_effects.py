@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.vocabulary import StopPolicy
+from scheduling.model.configuration import FairSharing
+from scheduling.model.vocabulary import PreemptionStrategy, QueueingStrategy, SharingPolicy, StopPolicy
 from scheduling.model.workload import Workload
+from scheduling.reservations.reservation import Admittance, BusyPolicy, Reservation
 from scheduling.run_until_idle import run_until_idle
 from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
 from scheduling.studio.plan_effects import ENDED, FIRST_CYCLES, FirstAnswer, WhatIf, what_if
@@ -20,7 +23,9 @@ from scheduling.studio.world_changes import (
     Change,
     DeleteObject,
     EndWorkload,
+    Namespace,
     RequeueWorkload,
+    SetConfiguration,
     SetObject,
     SetPriority,
     apply_changes,
@@ -28,7 +33,7 @@ from scheduling.studio.world_changes import (
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpu_racks, gpus, rack_node
 from tests.scheduling.world_helpers import NAMESPACE, Builder, preemption, settled, workload
-from tests.scheduling.worlds import Plan, plans
+from tests.scheduling.worlds import Plan, plans, queue_fields
 
 NOW = 1000.0
 Build = Callable[[], World]
@@ -40,6 +45,8 @@ def happens(build: Build, changes: Sequence[Change], found: WhatIf) -> None:
     held = real.objects.reserving()
     lost = set(held)
     apply_changes(real, changes, NOW)
+    for key in real.evict_for_windows(NOW):
+        real.release_workload(key, NOW)
     lost -= set(real.objects.reserving())
     for key in real.drained_workloads():
         real.finish_workload(key, NOW)
@@ -83,6 +90,7 @@ def changes_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
             found.append(
                 draw(st.sampled_from((_with_quota(spec, draw(st.integers(0, 12))), _drained(spec), _gone(spec))))
             )
+    found += draw(policies_of(plan))
     for each in plan.workloads:
         act = draw(st.sampled_from((EndWorkload(each.key), RequeueWorkload(each.key), SetPriority(each.key, 9), None)))
         if act is not None and draw(st.booleans()):
@@ -90,6 +98,36 @@ def changes_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
     queue = draw(st.sampled_from(plan.queues))[0]
     found.append(SetObject(workload("new", queue, draw(st.integers(1, 6)), priority=draw(st.integers(0, 5)), at=9.0)))
     return found
+
+
+@st.composite
+def policies_of(draw: st.DrawFn, plan: Plan) -> list[Change]:
+    """Other policies of some ClusterQueues and cohorts, of the namespace, and of the whole cluster."""
+    world = plan.build(submit=False).world
+    found: list[Change] = []
+    for name, *_ in plan.queues:
+        spec = world.objects.cluster_queue(name)
+        assert spec is not None
+        if draw(st.booleans()):
+            found.append(SetObject(replace(spec, **_policies(draw(queue_fields())))))
+    for name, cohort in world.objects.cohorts.items():
+        if name and draw(st.booleans()):
+            policy = draw(st.sampled_from((*SharingPolicy, None)))
+            weight = draw(st.sampled_from((0.0, 0.5, 1.0, 2.0)))
+            found.append(SetObject(replace(cohort, sharing_policy=policy, fair_weight=weight)))
+    if draw(st.booleans()):
+        strategies = tuple(draw(st.sets(st.sampled_from(PreemptionStrategy), min_size=1)))
+        fair = draw(st.sampled_from((None, FairSharing(strategies))))
+        found.append(SetConfiguration(replace(world.configuration, fair_sharing=fair)))
+    if draw(st.booleans()):
+        found.append(SetObject(Namespace(NAMESPACE, {"team": "red"})))
+    return found
+
+
+def _policies(fields: dict[str, Any]) -> dict[str, Any]:
+    strict = fields.pop("strict")
+    strategy = QueueingStrategy.STRICT_FIFO if strict else QueueingStrategy.BEST_EFFORT_FIFO
+    return {**fields, "queueing_strategy": strategy}
 
 
 def _with_quota(spec: ClusterQueue, cores: int) -> Change:
@@ -143,6 +181,20 @@ def device_world(asked: Sequence[tuple[int, int, int]]) -> World:
     return builder.world
 
 
+def reserved(if_busy: BusyPolicy, start: float, *names: str, **allowed: Any) -> Change:
+    """A reservation of nodes for an hour."""
+    return SetObject(
+        Reservation("window", start, start + 3600, frozenset(names), if_busy=if_busy, allowed=Admittance(**allowed))
+    )
+
+
+_RESERVATIONS = (
+    reserved(BusyPolicy.EVICT, NOW, "n1"),
+    reserved(BusyPolicy.EVICT, NOW - 60, "n1", "n2", namespaces=frozenset({"other"})),
+    reserved(BusyPolicy.EVICT, NOW, "n1", namespaces=frozenset({NAMESPACE})),
+    reserved(BusyPolicy.WAIT, NOW, "n1", "n2"),
+    reserved(BusyPolicy.EVICT, NOW + 60, "n1", "n2"),
+)
 _NODE_CHANGES: st.SearchStrategy[NodeChange] = st.sampled_from(
     (AddNodes("n1", 2), CordonNode("n1"), CordonNode("n1", "n1-gpu0"), DrainNode("n2"), DrainNode("n1", "n1-gpu0"),
      LoseNode("n2"), LoseNode("n1", "n1-gpu1"), ReturnNode("n3"))
@@ -170,6 +222,25 @@ def test_an_answer_about_nodes_and_devices_happens(
 ) -> None:
     found = what_if(device_world(asked), changes, NOW)
     happens(lambda: device_world(asked), changes, found)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 4), st.integers(0, 2)), min_size=1, max_size=8),
+    st.sampled_from(_RESERVATIONS),
+)
+@settings(max_examples=40)
+def test_an_answer_about_a_reservation_happens(asked: list[tuple[int, int, int]], change: Change) -> None:
+    found = what_if(device_world(asked), [change], NOW)
+    happens(lambda: device_world(asked), [change], found)
+
+
+def test_a_reservation_that_starts_now_evicts_the_workloads_that_are_not_allowed() -> None:
+    world = device_world([(1, 4, 0), (1, 4, 0), (1, 4, 0)])
+    on_n1 = world.objects.workloads_on("n1")
+    found = what_if(world, [reserved(BusyPolicy.EVICT, NOW, "n1")], NOW)
+    assert [(lost.workload, lost.reason) for lost in found.evictions] == [(key, "ReservationStarted") for key in on_n1]
+    assert on_n1
+    assert what_if(world, [reserved(BusyPolicy.WAIT, NOW, "n1")], NOW).evictions == ()
 
 
 def test_a_lost_node_evicts_its_workloads_and_says_what_they_lose() -> None:

@@ -49,6 +49,38 @@ export const examples = (): Example[] => [
 `,
   },
   {
+    label: t`A queue shares and preempts by other policies`,
+    plan: `patch:
+- kind: ClusterQueue
+  metadata: {name: QUEUE}
+  spec:
+    fairSharing: {weight: 2}
+    preemption: {withinClusterQueue: LowerPriority}
+`,
+  },
+  {
+    label: t`A cohort divides its quota by another policy`,
+    plan: `patch:
+- kind: Cohort
+  metadata:
+    name: COHORT
+    annotations: {kueueweb.io/sharing-policy: proportion}
+`,
+  },
+  {
+    label: t`Nodes are kept free for maintenance`,
+    plan: `apply:
+- apiVersion: kueueweb.io/v1
+  kind: Reservation
+  metadata: {name: repair}
+  spec:
+    start: 2030-01-07T08:00:00Z
+    end: 2030-01-07T12:00:00Z
+    nodes: {names: [NODE]}
+    ifBusy: Evict
+`,
+  },
+  {
     label: t`A job is submitted`,
     plan: `apply:
 - apiVersion: batch/v1

@@ -91,7 +91,7 @@ function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: num
         <Stack gap="sm">
           <ManifestText
             label={t`Changes`}
-            description={t`Manifests, or the sections apply, delete, nodes, end, requeue, priorities and policies, in YAML. All happen at once.`}
+            description={t`Manifests, or the sections apply, patch, delete, nodes, end, requeue, priorities and policies, in YAML. All happen at once.`}
             text={text}
             onText={setText}
           />
