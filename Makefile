@@ -87,6 +87,11 @@ test-shadow: $(VENV)/.dev ## mode shadow beside a busy real Kueue for ten minute
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m tests.beside_kueue $(KUEUE) $(ARGS)
 
+.PHONY: measure-jobs
+measure-jobs: $(VENV)/.dev ## what a Job costs Kueue and kueueweb on a real control plane, as a table (KUEUE=DIR, a checkout of Kueue; root, Go)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python -m tests.beside_kueue.costs $(KUEUE) $(ARGS)
+
 .PHONY: test-containers
 test-containers: $(VENV)/.dev ## build the image and run the compose file's services as containers (root, podman or Docker; ten minutes)
 	$(BIN)/python scripts/containers.py .run/containers

@@ -179,6 +179,10 @@ class ClusterClient:
         """Have the server answer within this time. Raises ClusterError. It does not wait for its turn at the pace."""
         self._send("GET", "/version", {}, timeout=timeout_seconds)
 
+    def metrics(self) -> str:
+        """The server's own metrics, in Prometheus' text format."""
+        return self._send_paced("GET", "/metrics", {}, None, "text/plain").data.decode()
+
     def kind_named(self, api_version: str, kind: str) -> Kind | None:
         """The kind of that name in a group and version, as the server serves it; None if it does not."""
         for entry in self._resources(api_version):

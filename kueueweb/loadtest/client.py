@@ -28,7 +28,8 @@ class Client:
         )
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         answer = self.post("auth/token/", {"username": username, "password": password})
-        self._headers["Authorization"] = f"Token {answer['token']}"
+        self.token: str = answer["token"]
+        self._headers["Authorization"] = f"Token {self.token}"
 
     def post(self, path: str, body: Any, content_type: str = "application/json") -> Any:
         """POST and read the answer. Raises `RequestRefused`."""

@@ -45,6 +45,8 @@ class Shape:
     topology: Mapping[str, Any]
     floor_seconds: float
     kueue: Mapping[str, Any]
+    staggered: bool = False
+    """Whether the queues take turns: each begins a part of the interval later than the one before it."""
 
     @property
     def cluster_queues(self) -> list[tuple[str, str]]:
@@ -96,6 +98,7 @@ def read_shape(path: Path) -> Shape:
             topology=fields.get("topology") or {},
             floor_seconds=float(fields.get("floorSeconds", 0)),
             kueue=fields.get("kueue") or {},
+            staggered=bool(fields.get("staggered")),
         )
     except KeyError as missing:
         raise InvalidShape(f"{path}: the field {missing} is missing") from missing
@@ -116,9 +119,12 @@ def _workload_set(fields: Mapping[str, Any]) -> WorkloadSet:
 
 def arrivals(shape: Shape) -> Iterator[Arrival]:
     """Every workload in the order of creation: each set of each queue one by one, all side by side."""
+    queues = shape.cluster_queues
     series = [
-        [Arrival(number * entry.interval_seconds, queue, index, number) for number in range(entry.count)]
-        for _, queue in shape.cluster_queues
+        [Arrival((number + turn) * entry.interval_seconds, queue, index, number) for number in range(entry.count)]
+        for turn, queue in (
+            (place / len(queues) if shape.staggered else 0, name) for place, (_, name) in enumerate(queues)
+        )
         for index, entry in enumerate(shape.sets)
     ]
     return heapq.merge(*series)

@@ -58,7 +58,8 @@ def with_defaults(resource: Resource, item: JsonObject) -> JsonObject:
         labels = {**labels_of(item), "kubernetes.io/metadata.name": name_of(item)}
         metadata = {**item["metadata"], "labels": labels}
         return {**item, "metadata": metadata, "status": item.get("status") or {"phase": "Active"}}
-    return {**item, "spec": spec} if spec or "spec" in item else item
+    # A node has a spec even if nothing is said in it.
+    return {**item, "spec": spec} if spec or "spec" in item or resource.plural == "nodes" else item
 
 
 def _template_defaults(template: JsonObject) -> JsonObject:

@@ -66,6 +66,11 @@ class Processes:
             **self.settings,
         }
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of those that run, by name."""
+        return {name: child.pid for name, child in self._running.items()}
+
     def start(self, name: str, *command: str) -> None:
         """Start a process."""
         with (self.folder / f"{name}.log").open("ab") as output:

@@ -113,8 +113,8 @@ class JobServer:
             "--initial-cluster", f"default={peers}",
         )  # fmt: skip
 
-    def _front_proxy(self) -> tuple[str, ...]:
-        """By which the API server passes requests on to others behind it: here there are none."""
+    def _further_arguments(self) -> tuple[str, ...]:
+        """Return arguments of the API server that only some planes have."""
         return ()
 
     def start_api_server(self) -> None:
@@ -126,7 +126,7 @@ class JobServer:
             "--token-auth-file", "tokens.csv", "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", "service-account.pub",
             "--service-account-signing-key-file", "service-account.key",
-            "--disable-admission-plugins", "ServiceAccount", *self._front_proxy(),
+            "--disable-admission-plugins", "ServiceAccount", *self._further_arguments(),
         )  # fmt: skip
         wait_for("the API server's answer", self._answers, 240)
 

@@ -24,7 +24,7 @@ from clusters.webhook.certificates import renewed
 from kueueweb.embedded import children
 from kueueweb.embedded.sockets import free_port
 from tests.acceptance.processes import wait_for
-from tests.kubernetes.control_plane import ADMIN_TOKEN, ControlPlane
+from tests.kubernetes.control_plane import ADMIN_TOKEN, JobServer
 
 BINARY: Final = Path(os.environ.get("KUEUE_BINARY", "/nonexistent"))
 SOURCE: Final = Path(os.environ.get("KUEUE_SOURCE", "/nonexistent"))
@@ -68,13 +68,14 @@ def default_configuration(source: Path) -> JsonObject:
     return found
 
 
-def install(plane: ControlPlane, documents: Iterable[JsonObject]) -> None:
+def install(plane: JobServer, documents: Iterable[JsonObject]) -> None:
     """Apply them, the definitions before what is of their kinds."""
     found = list(documents)
     first = [each for each in found if each["kind"] in ("Namespace", "CustomResourceDefinition")]
     apply = ("apply", "--server-side", "--force-conflicts", "-f", "-")
     plane.kubectl(*apply, manifests=first)
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=50s")
+    if any(each["kind"] == "CustomResourceDefinition" for each in first):
+        plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=50s")
     plane.kubectl(*apply, manifests=[each for each in found if each not in first])
 
 
@@ -97,7 +98,7 @@ class RealKueue:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: JobServer,
         folder: Path,
         *,
         binary: Path = BINARY,
@@ -120,6 +121,11 @@ class RealKueue:
             (place / "tls.crt").write_bytes(certificates.certificate)
             (place / "tls.key").write_bytes(certificates.key)
         (folder / "work").mkdir()
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the program's process; None while it is stopped."""
+        return None if self._child is None else self._child.pid
 
     def install(self) -> None:
         """All that its release has but the Deployment; its webhooks are found by address."""

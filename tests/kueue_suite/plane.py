@@ -31,7 +31,7 @@ class AggregatedPlane(ControlPlane):
     stages = _STAGES
     managed_nodes = ("--manage-nodes-with-label-selector", f"!{_STOPPED}")
 
-    def _front_proxy(self) -> tuple[str, ...]:
+    def _further_arguments(self) -> tuple[str, ...]:
         command = "openssl req -x509 -newkey rsa:2048 -nodes -days 10 -keyout front.key -out front.crt -subj"
         subprocess.run((*command.split(), f"/CN={_FRONT_PROXY}"), cwd=self._folder, check=True, capture_output=True)
         return (

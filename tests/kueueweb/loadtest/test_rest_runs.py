@@ -24,7 +24,7 @@ from kueueweb.loadtest.stack import wait_for
 from tests.api_client import SchemaClient
 from tests.patience import PATIENCE_SECONDS
 
-SHAPES = sorted((Path(__file__).resolve().parents[1] / "load").glob("*.json"))
+SHAPES = sorted((Path(__file__).resolve().parents[2] / "load").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: path.stem)
