@@ -5,11 +5,14 @@ cluster's row while it writes the rest, and triggers update that row when other 
 transaction that locked it last would deadlock with a batch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+
+_UNNOTICED: Final = "SET LOCAL kueueweb.unnoticed = 'on'"
 
 
 @contextmanager
@@ -21,8 +24,26 @@ def hardware_transaction(cluster_id: int) -> Iterator[None]:
 
 
 @contextmanager
-def unnoticed_transaction() -> Iterator[CursorWrapper]:
-    """Open a transaction whose writes the triggers ignore, so that the scheduler does not read them back."""
+def unnoticed_transaction(lock_timeout: str = "") -> Iterator[CursorWrapper]:
+    """Open a transaction whose writes the triggers ignore, so that the scheduler does not read them back.
+
+    `lock_timeout`: how long it waits for each locked row, as PostgreSQL writes it; empty: as long as the session does.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+        cursor.execute(f"{_UNNOTICED}; SET LOCAL lock_timeout = '{lock_timeout}'" if lock_timeout else _UNNOTICED)
         yield cursor
+
+
+def execute_unnoticed(statement: str, parameters: Sequence[Any]) -> int:
+    """Execute one statement as in `unnoticed_transaction`, and return the number of its rows.
+
+    PostgreSQL makes one transaction of the statements of one message, which spares BEGIN and COMMIT.
+    """
+    if connection.in_atomic_block:
+        with unnoticed_transaction() as cursor:
+            cursor.execute(statement, parameters)
+            return int(cursor.rowcount)
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_UNNOTICED}; {statement}", parameters)
+        cursor.nextset()
+        return int(cursor.rowcount)

@@ -143,26 +143,66 @@ _ROWS: Final[Mapping[str, Callable[[Cluster, str, str], JsonObject | None]]] = {
     "ResourceFlavor": _flavor,
 }
 
+_KEPT: Final = frozenset({NAMESPACES.kind, "LocalQueue", "ClusterQueue", "AdmissionCheck", "ResourceFlavor"})
+"""Kinds each edit of whose rows raises the generation of the configuration (`scheduler/migrations`). Classes are left
+out: where kueueweb serves Kueue's objects, one may come from the cluster."""
+
+
+class KeptObjects:
+    """Objects of the configuration, as passes found them in rows, for as long as no row of it is edited.
+
+    Triggers raise the generation of the configuration in the cluster's row with each edit of such a row, in the same
+    transaction. Objects that are missing are looked up again: their creation is often what a job waits for.
+    """
+
+    def __init__(self, version: str = "") -> None:
+        self._version = version
+        self._found: dict[tuple[str, str, str], JsonObject] = {}
+
+    def follow(self, version: str) -> None:
+        """Forget the objects unless the cluster's row still has the version at which they were looked up. An empty one
+        is unknown."""
+        if version != self._version or not version:
+            self._version, self._found = version, {}
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        """The object, if it is kept."""
+        return self._found.get((kind, namespace, name))
+
+    def keep(self, kind: str, namespace: str, name: str, found: JsonObject) -> None:
+        """Keep the object, if each edit of its row raises the generation."""
+        if kind in _KEPT:
+            if len(self._found) >= _MAX_CACHED:
+                self._found.clear()
+            self._found[kind, namespace, name] = found
+
 
 class OneLook:
     """The same objects, each looked up once, for the passes over one batch of jobs. Namespaces come from kueueweb's
     rows, which the watcher updates:
 
-    a pass begins with the namespace of its job.
+    a pass begins with the namespace of its job. `kept`: objects that earlier batches have looked up.
     """
 
-    def __init__(self, cluster: Cluster, objects: Objects) -> None:
+    def __init__(self, cluster: Cluster, objects: Objects, kept: KeptObjects | None = None) -> None:
         self._cluster = cluster
         self._objects = objects
+        self._kept = KeptObjects() if kept is None else kept
         self._found: dict[tuple[str, str, str], JsonObject | None] = {}
         self._lists: dict[tuple[str, str], list[JsonObject]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
         """The object, or None. Raises ClusterError where the cluster does not answer."""
         key = (kind, namespace, name)
-        if key not in self._found:
-            self._found[key] = self._namespace(name) if kind == NAMESPACES.kind else self._objects.get(*key)
-        return self._found[key]
+        if key in self._found:
+            return self._found[key]
+        found = self._kept.get(*key)
+        if found is None:
+            found = self._namespace(name) if kind == NAMESPACES.kind else self._objects.get(*key)
+            if found is not None:
+                self._kept.keep(*key, found)
+        self._found[key] = found
+        return found
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         """All objects of a kind in a namespace, by name."""

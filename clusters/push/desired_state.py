@@ -9,14 +9,15 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import QuerySet
 
-from accounts.models import Cluster
+from accounts.models import MIRRORED_MODES, Cluster
+from clusters.jobs.cluster_objects import KeptObjects
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.objects import HOSTNAME_LABEL, AdmittedWorkload, JobSource, PodSetAdmission
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import JOB_KINDS
 from foundation.postgresql.instances import fetched_rows, instances
 from gpus.manifests import configured_vendors
-from gpus.models import AllocationSource, DeviceAllocation, Node
+from gpus.models import AllocationSource, DeviceAllocation
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
 from queues.manifests.kueue_keys import ELASTIC_JOB, SLICE_NAME
@@ -44,6 +45,8 @@ class FlavorNodes:
 
 _WORK: Final = """
     SELECT
+        (SELECT mode = ANY(%(mirrored)s) FROM accounts_cluster WHERE id = %(cluster)s),
+        (SELECT xmin::text FROM accounts_cluster WHERE id = %(cluster)s),
         EXISTS (SELECT FROM queues_workload WHERE cluster_id = %(cluster)s AND push_sequence > pushed_sequence),
         EXISTS (
             SELECT FROM queues_job
@@ -74,6 +77,14 @@ _DEVICE: Final = """
     SELECT FROM gpus_device AS device JOIN gpus_node AS node ON node.id = device.node_id
     WHERE node.cluster_id = %s LIMIT 1
 """
+_PLACES: Final = """
+    SELECT name, labels ->> %(label)s, NULL, NULL FROM gpus_node
+    WHERE cluster_id = %(cluster)s AND name = ANY(%(names)s) AND labels ->> %(label)s <> name
+    UNION ALL
+    SELECT DISTINCT NULL, NULL, workload_id, pod_set FROM gpus_deviceallocation
+    WHERE source = %(decided)s AND workload_id = ANY(%(workloads)s)
+"""
+"""The nodes whose host names differ from their names, and the pod sets that hold slices."""
 MAKERS: Final = [kind.kind for kind in JOB_KINDS.values() if not kind.has_workload]
 """The kinds of objects that create jobs."""
 _SUSPENDABLE: Final = [
@@ -86,8 +97,13 @@ _SUSPENDABLE: Final = [
 class Work:
     """The parts of a sweep that have rows to work on: workloads and creators of jobs to push, workloads whose pods wait
     or must stop, and checks that request nodes.
+
+    * is_mirrored: another scheduler decides in the cluster; None if its row was deleted.
+    * version: of the cluster's row; each edit of its configuration changes it (`cluster_versions`).
     """
 
+    is_mirrored: bool | None
+    version: str | None
     tells: bool
     tells_of_makers: bool
     follows_pods: bool
@@ -99,6 +115,7 @@ def work_of(cluster: Cluster) -> Work:
     with connection.cursor() as cursor:
         values: dict[str, Any] = {
             "cluster": cluster.pk,
+            "mirrored": [*MIRRORED_MODES],
             "makers": MAKERS,
             "suspendable": _SUSPENDABLE,
             "elastic": ELASTIC_JOB,
@@ -134,12 +151,41 @@ def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
     return workloads.select_related("job").prefetch_related("pod_sets")
 
 
-def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
-    """The configured vendors whose devices we complete pods for: none while no node has a device, or where HAMi's
-    webhook does it."""
-    if cluster.hami_binds or not fetched_rows(_DEVICE, [cluster.pk]):
-        return ()
-    return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The rows of configuration that each sweep over a cluster reads: its flavors, the checks that hand workloads to
+    other clusters, whether a node has devices, and the objects that passes look up.
+    """
+
+    version: str
+    flavors: Mapping[str, FlavorNodes]
+    elsewhere: frozenset[str]
+    has_devices: bool
+    objects: KeptObjects
+
+    def vendors(self, cluster: Cluster) -> tuple[DeviceVendor, ...]:
+        """The configured vendors whose devices we complete pods for: none while no node has a device, or where HAMi's
+        webhook does it."""
+        if cluster.hami_binds or not self.has_devices:
+            return ()
+        return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+
+
+_surroundings: Final[dict[int, Surroundings]] = {}
+
+
+def surroundings_of(cluster: Cluster, version: str) -> Surroundings:
+    """The rows of a cluster's configuration, read again after each edit of one. `version`: of the cluster's row, read
+    in this sweep: an edit since then has another one, so that the next sweep reads again. An empty one is unknown.
+    """
+    found = _surroundings.get(cluster.pk)
+    if found is None or found.version != version or not version:
+        has_devices = bool(fetched_rows(_DEVICE, [cluster.pk]))
+        found = Surroundings(
+            version, flavors_of(cluster), checks_of_multikueue(cluster), has_devices, KeptObjects(version)
+        )
+        _surroundings[cluster.pk] = found
+    return found
 
 
 def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: bool = False) -> JobSource | None:
@@ -178,16 +224,26 @@ class Places:
 
 
 def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
-    """Two queries; none if no pod was placed. The pod sets must be prefetched."""
+    """One query; none if no pod was placed. The pod sets must be prefetched."""
     pod_sets = [pod_set for workload in workloads for pod_set in workload.pod_sets.all() if pod_set.nodes]
     if not pod_sets:
         return Places()
-    slices = DeviceAllocation.objects.filter(source=AllocationSource.DECIDED)
-    slices = slices.filter(workload_id__in={pod_set.workload_id for pod_set in pod_sets})
     names = {node for pod_set in pod_sets for node in pod_set.nodes if node}
-    labelled = Node.objects.filter(cluster=cluster, name__in=names).values_list("name", "labels")
-    hosts = {name: labels[HOSTNAME_LABEL] for name, labels in labelled if labels.get(HOSTNAME_LABEL, name) != name}
-    return Places(frozenset(slices.order_by().values_list("workload_id", "pod_set").distinct()), hosts)
+    values = {
+        "cluster": cluster.pk,
+        "names": list(names),
+        "label": HOSTNAME_LABEL,
+        "workloads": list({pod_set.workload_id for pod_set in pod_sets}),
+        "decided": AllocationSource.DECIDED.value,
+    }
+    hosts: dict[str, str] = {}
+    with_devices: set[tuple[int, str]] = set()
+    for node, host, workload, pod_set in fetched_rows(_PLACES, values):
+        if node is not None:
+            hosts[node] = host
+        else:
+            with_devices.add((workload, pod_set))
+    return Places(frozenset(with_devices), hosts)
 
 
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes], places: Places) -> AdmittedWorkload:

@@ -18,7 +18,7 @@ from typing import Final
 
 from django.db.models import F
 
-from accounts.models import MIRRORED_MODES, Cluster
+from accounts.models import Cluster
 from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import PODS, JsonObject
 from clusters.client import ClusterClient
@@ -49,15 +49,14 @@ from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     MAKERS,
     Places,
+    Surroundings,
     Work,
-    checks_of_multikueue,
-    device_vendors,
-    flavors_of,
     job_source,
     member_sources,
     places_of,
     runs,
     runs_elsewhere,
+    surroundings_of,
     with_jobs,
     work_of,
 )
@@ -68,14 +67,14 @@ from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
 from clusters.push.kueue_objects.serving import serve
 from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.lost_pods import delete_pods_of_gone_nodes
+from clusters.push.pod_owners import owners_of
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.stray_pods import fail_stray_pods
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from foundation import tracing
 from foundation.heartbeat import Role, note_failure, note_recovery
-from foundation.postgresql.instances import fetched_rows
-from foundation.transactions import unnoticed_transaction
+from foundation.transactions import execute_unnoticed, unnoticed_transaction
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
 from queues.services.admission_rows import read_conditions
@@ -90,12 +89,22 @@ _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
 _MAX_ERROR: Final = 1024
-_IN_MODE: Final = "SELECT FROM accounts_cluster WHERE id = %s AND mode = ANY(%s)"
 _UNPUSHED: Final = """
     workload.cluster_id = %(cluster)s AND workload.push_sequence > workload.pushed_sequence AND workload.id > %(after)s
     AND (workload.push_retry_at IS NULL OR workload.push_retry_at <= %(now)s
         OR workload.push_sequence > workload.push_refused_sequence)
     ORDER BY workload.id LIMIT %(limit)s
+"""
+_PUSHED: Final = """
+    WITH told AS (
+        SELECT workload.id, told.sequence FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
+        JOIN queues_workload AS workload USING (id)
+        WHERE workload.pushed_sequence < told.sequence
+        ORDER BY workload.id FOR NO KEY UPDATE OF workload
+    )
+    UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = '',
+        push_failures = 0, push_retry_at = NULL
+    FROM told WHERE workload.id = told.id
 """
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -123,7 +132,9 @@ def push_pending(
     if cluster.is_mirrored:
         return report
     with sweep_lock(cluster) as mine:
-        if not mine or fetched_rows(_IN_MODE, [cluster.pk, [*MIRRORED_MODES]]):
+        # Read with the lock: a sweep that waited must see a change of mode that was committed meanwhile.
+        work = work_of(cluster) if mine else None
+        if work is None or work.is_mirrored is not False:
             return report
         if cluster.kueue_is_alive:
             _log.warning(
@@ -150,11 +161,12 @@ def push_pending(
             if cluster.serves_kueue:
                 may_start = _admitted(cluster)
                 serve(cluster, client, clock)
-            work = work_of(cluster)
+                work = work_of(cluster)  # to serve the objects takes requests, and changes rows
             if work.asks_for_nodes:
                 ProvisioningRequests(cluster, client, clock).follow()
             if work.tells or work.tells_of_makers or work.follows_pods:
-                _Sweep(cluster, client, report, clock).do(work, may_start)
+                around = surroundings_of(cluster, work.version or "")
+                _Sweep(cluster, client, report, clock, around).do(work, may_start)
             note_recovery(Role.CLUSTER_PUSH, cluster.name)
         except ClusterError as error:
             note_failure(Role.CLUSTER_PUSH, cluster.name, time.monotonic() - began)
@@ -169,16 +181,23 @@ def _admitted(cluster: Cluster) -> set[int]:
 
 
 class _Sweep:
-    def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        report: PushReport,
+        clock: Callable[[], float],
+        around: Surroundings,
+    ) -> None:
         self._cluster = cluster
         self._client = client
         self._report = report
         self._clock = clock
-        self._flavors = flavors_of(cluster)
-        self._elsewhere = checks_of_multikueue(cluster)
-        self._vendors = device_vendors(cluster)
+        self._flavors = around.flavors
+        self._elsewhere = around.elsewhere
+        self._vendors = around.vendors(cluster)
         self._objects = PushedObjects(cluster, client)
-        self._jobs = SuspendableJobs(cluster, self._objects, self._flavors, self._elsewhere)
+        self._jobs = SuspendableJobs(cluster, self._objects, around)
         self._pods = PlainPods(cluster, self._objects, self._flavors)
         self._told: list[tuple[int, int]] = []
         self._traced: list[Workload] = []
@@ -271,21 +290,7 @@ class _Sweep:
         """Record what was pushed. A row that changed meanwhile stays unpushed, because its sequence is newer."""
         if not self._told:
             return
-        with unnoticed_transaction() as cursor:
-            cursor.execute(
-                """
-                WITH told AS (
-                    SELECT workload.id, told.sequence FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
-                    JOIN queues_workload AS workload USING (id)
-                    WHERE workload.pushed_sequence < told.sequence
-                    ORDER BY workload.id FOR NO KEY UPDATE OF workload
-                )
-                UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = '',
-                    push_failures = 0, push_retry_at = NULL
-                FROM told WHERE workload.id = told.id
-                """,
-                [[pk for pk, _ in self._told], [sequence for _, sequence in self._told]],
-            )
+        execute_unnoticed(_PUSHED, [[pk for pk, _ in self._told], [sequence for _, sequence in self._told]])
         self._report.pushed += len(self._told)
         self._told.clear()
         self._record_traces()
@@ -332,7 +337,7 @@ class _Sweep:
         self._members = member_sources(groups, self._vendors, hami_binds=self._cluster.hami_binds)
         counts[PODS.kind] += sum(map(len, self._members.values()))
         self._objects.look_up(counts)
-        self._jobs.look_up(rows)
+        self._jobs.look_up(rows, self._places)
         self._pods.look_up(self._now())
 
     def _act(self, row: Workload) -> None:
@@ -490,29 +495,17 @@ class _Sweep:
     def follow_pods(self) -> None:
         """Bind pods that wait for us, and find evicted workloads without pods."""
         selector = f"{MANAGED_LABEL}=true"
-        pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
-        pods = handed_over(self._cluster, self._client, pods)
+        listed = self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items
+        owners = owners_of(self._cluster, listed)
+        pods = [pod for pod in listed if owners.are_credible(pod)]
+        if owners.any_replaced:
+            pods = handed_over(self._cluster, self._client, pods)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, self._clock).bind(pods)
         fail_stray_pods(self._cluster, self._client, self._flavors, pods, self._clock)
-        self._confirm_stopped(pods)
-        note_gone_replicas(self._cluster, pods)
-
-    def _credible(self, pods: Sequence[JsonObject]) -> list[JsonObject]:
-        """The pods whose labels name a workload or job of their own namespace. Anyone can write a label."""
-        workloads = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
-        jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
-        rows = Workload.objects.filter(cluster=self._cluster)
-        homes = [
-            *rows.filter(uid__in=workloads).values_list("uid", "namespace"),
-            *rows.filter(job__uid__in=jobs).values_list("job__uid", "namespace"),
-        ]
-        home = {str(uid): namespace for uid, namespace in homes}
-        return [
-            pod
-            for pod in pods
-            if home.get(uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL))
-            == pod["metadata"]["namespace"]
-        ]
+        if owners.any_stopping:
+            self._confirm_stopped(pods)
+        if owners.any_spare:
+            note_gone_replicas(self._cluster, pods)
 
     def _confirm_stopped(self, pods: Sequence[JsonObject]) -> None:
         """An evicted workload's quota is released when it has no pod left and no more can be created."""

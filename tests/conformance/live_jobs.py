@@ -21,6 +21,7 @@ from clusters.jobs.framework.manifest import annotations_of, controller_of, dig,
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.scenario import NOW, JobScenario, admit
+from clusters.push.desired_state import surroundings_of
 from clusters.push.sweep import PushReport, _Sweep
 from clusters.sync.suspendable_jobs import SuspendableJobSync
 from queues.manifests.pod_group import POD, POD_GROUP
@@ -169,7 +170,8 @@ class LiveScenario(JobScenario):
             elif last is not None:
                 self.sync.apply([WatchEvent("DELETED", last)], self.seconds)
             self.sync.tick(self.seconds + 50)
-            sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds)
+            around = surroundings_of(self.cluster, "")
+            sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds, around)
             sweep.tell()
             self._schedule()
             now = (self.store.writes, self._rows())

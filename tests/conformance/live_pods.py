@@ -12,6 +12,7 @@ from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.manifest import name_of, namespace_of
 from clusters.jobs.registry import JOB_KINDS, KINDS
 from clusters.jobs.scenario import NOW
+from clusters.push.desired_state import surroundings_of
 from clusters.push.jobs.deleted_pods import release_deleted_pods
 from clusters.push.sweep import PushReport, _Sweep
 from clusters.sync.pod_groups import PodGroupSync
@@ -65,7 +66,8 @@ class LivePods(LiveScenario):
         for _ in range(MAX_ROUNDS):
             self.seconds += 100
             self._watch()
-            sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds)
+            around = surroundings_of(self.cluster, "")
+            sweep = _Sweep(self.cluster, self.client, PushReport(), lambda: self.seconds, around)
             sweep.tell()
             self._schedule()
             now = (self.store.writes, self._rows())

@@ -7,7 +7,7 @@ again and gets another pass.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 from accounts.models import Cluster
 from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import JsonObject
-from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
+from clusters.jobs.cluster_objects import KeptObjects, OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import Stopping
@@ -29,8 +29,8 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.jobs.seen_jobs import seen_jobs
 from clusters.jobs.whole_objects import add_placement, as_made, handed_over_source, new_object, own_manifest
 from clusters.push.desired_state import (
-    FlavorNodes,
     Places,
+    Surroundings,
     admitted_workload,
     places_of,
     runs,
@@ -64,13 +64,14 @@ class SuspendableJobs:
         self,
         cluster: Cluster,
         objects: PushedObjects,
-        flavors: Mapping[str, FlavorNodes],
-        checks_of_multikueue: frozenset[str],
+        around: Surroundings,
     ) -> None:
         self._cluster = cluster
         self._objects = objects
-        self._flavors = flavors
-        self._elsewhere = checks_of_multikueue
+        self._flavors = around.flavors
+        self._elsewhere = around.elsewhere
+        self._kept: KeptObjects | None = around.objects
+        """For the first batch; later ones look the configuration up again."""
         self._looked_up = RowsAndCluster(cluster, objects.client)
         self._context: JobContext
         self._workloads: dict[int, list[Workload]] = {}
@@ -87,12 +88,15 @@ class SuspendableJobs:
         """Whether the workload's job is known without reading it."""
         return row.job is not None and str(row.job.uid) in self._seen
 
-    def look_up(self, rows: Sequence[Workload]) -> None:
+    def look_up(self, rows: Sequence[Workload], places: Places) -> None:
         """Read the other workloads of these workloads' jobs, by one query: most jobs have one workload.
+
+        `places`: of these workloads.
 
         All are read if objects of the cluster were listed since these were: meanwhile one may have been evicted.
         """
-        self._context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        objects, self._kept = OneLook(self._cluster, self._looked_up, self._kept), None  # a sweep may take long
+        self._context = job_context(self._cluster.configuration, objects)
         jobs = {row.job.pk: row.job for row in rows if row.job is not None and _is_suspendable(row.job.kind)}
         self._workloads = defaultdict(list)
         fresh = () if self._objects.has_listed else rows
@@ -102,7 +106,11 @@ class SuspendableJobs:
         for each in sorted([*own, *others], key=lambda row: row.pk):
             each.job = jobs[each.job_id or 0]
             self._workloads[each.job.pk].append(each)
-        self._places = places_of(self._cluster, [each for found in self._workloads.values() for each in found])
+        known = {row.pk for row in own}
+        if all(each.pk in known for each in others):
+            self._places = places
+        else:
+            self._places = places_of(self._cluster, [each for found in self._workloads.values() for each in found])
 
     def carry_out(self, source: JobSource, row: Workload) -> None:
         """Start, stop or resize the job, as the pass writes it.

@@ -304,7 +304,7 @@ def test_a_sweep_without_work_looks_for_it_by_one_query(system: System) -> None:
     with CaptureQueriesContext(connection) as queries:
         assert system.push() == PushReport()
     told = [query["sql"] for query in queries if "queues_workload" in query["sql"] or "queues_job" in query["sql"]]
-    assert (len(told), len(queries)) == (1, 4)
+    assert (len(told), len(queries)) == (1, 3)
 
 
 def _lists_of_pods(system: System) -> int:

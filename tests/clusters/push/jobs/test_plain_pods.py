@@ -6,6 +6,7 @@ import pytest
 
 from clusters.api_objects import NAMESPACES, PODS, JsonObject
 from clusters.jobs.objects import CLUSTER_QUEUE_LABEL, HAMI_WEBHOOK_LABEL, WORKLOAD_UID_LABEL
+from clusters.push.desired_state import surroundings_of
 from clusters.push.sweep import PushReport, _Sweep
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.group_pods import found_pod
@@ -32,7 +33,7 @@ def labels(system: System) -> JsonObject:
 
 
 def sweep(system: System) -> _Sweep:
-    return _Sweep(system.cluster, system.client, PushReport(), system.now)
+    return _Sweep(system.cluster, system.client, PushReport(), system.now, surroundings_of(system.cluster, ""))
 
 
 def test_marks_of_an_earlier_admission_do_not_keep_a_pod_from_starting(admitted: System) -> None:
