@@ -15,7 +15,7 @@ from scheduling.model.quantity import to_amount
 _CONDITIONS: Final = (
     "",
     "The two figures are not directly comparable:",
-    "  kueueweb  this machine; up to 200 workloads a request over REST, rows in PostgreSQL; no Kubernetes is in it",
+    "  kueueweb  this machine; up to 1,000 workloads a request over REST, rows in PostgreSQL; no Kubernetes is in it",
     "  Kueue     as published for its own scalability tests; every workload is written to and watched in a real API",
     "            server, one request each, its client held at 50 requests a second, burst 100 (that test's default;",
     "            Kueue's own is 300/500 since 0.19)",

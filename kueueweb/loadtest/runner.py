@@ -1,23 +1,25 @@
 """Submits a shape's workloads when they are due, sees them admitted, and ends each after its time.
 
-As in Kueue's own runner no Jobs are made. Workloads that are due within one tick go in one request, and so do those
-whose time is up. A workload's run starts when it was admitted (the server's word), anew after a preemption.
+As in Kueue's own runner no Jobs are made, and workloads are submitted beside those that end: neither waits for the
+other. Workloads that are due within one tick go in one request, and so do those whose time is up. A workload's run
+starts when it was admitted (the server's word), anew after a preemption.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueueweb.loadtest.client import Client
+from kueueweb.loadtest.client import Client, RequestRefused
 from kueueweb.loadtest.shape import NAMESPACE, Arrival, Shape, arrivals, manifest_text, workload_json
 from scheduling.model.times import parse_rfc3339
 
 TICK_SECONDS = 0.05
 PAGE = 1000
-_PARTS = 200
+_PARTS = 1000
 """The most workloads in one request."""
 
 
@@ -45,18 +47,23 @@ class StalledRun(Exception):
 
 
 class Runner:
-    """One run of a shape against a server."""
+    """One run of a shape against a server.
+
+    * connect: makes a client; a run needs one to submit and one for all else.
+    """
 
     def __init__(
-        self, client: Client, shape: Shape, say: Callable[[str], None], *, patience_seconds: float = 60.0
+        self, connect: Callable[[], Client], shape: Shape, say: Callable[[str], None], *, patience_seconds: float = 60.0
     ) -> None:
-        self._client = client
+        self._client, self._submitter = connect(), connect()
         self._shape = shape
         self._say = say
         self._patience_seconds = patience_seconds
         self._run = Run()
         self._running: dict[str, float] = {}
         self._finished = 0
+        self._error: Exception | None = None
+        self._stopped = threading.Event()
 
     def prepare(self) -> None:
         self._client.post("manifests/", manifest_text(self._shape).encode(), "application/yaml")
@@ -64,26 +71,46 @@ class Runner:
     def run(self) -> Run:
         """To the last finish. Raises `StalledRun`, RequestRefused, OSError."""
         due = list(arrivals(self._shape))
-        position = 0
         self._run.began_at = time.time()
+        submission = threading.Thread(target=self._submit_all, args=(due,), daemon=True)
+        submission.start()
+        try:
+            self._finish_all(len(due))
+        finally:
+            self._stopped.set()
+            submission.join()
+        self._run.ended_at = time.time()
+        return self._run
+
+    def _finish_all(self, count: int) -> None:
+        """Look which workloads are admitted and finish them in time, until so many are finished."""
         said_at = progress_at = self._run.began_at
-        while self._finished < len(due):
+        while self._finished < count:
             tick = time.time()
-            position = self._submit(due, position, tick)
             if self._look() + self._finish(time.time()):
                 progress_at = tick
-            if position == len(due) and tick - progress_at > self._patience_seconds:
+            if self._error is not None:
+                raise self._error
+            if len(self._run.lives) == count and tick - progress_at > self._patience_seconds:
                 raise StalledRun(
-                    f"{len(due) - self._finished} workloads wait, and nothing has changed for "
-                    f"{self._patience_seconds} s"
+                    f"{count - self._finished} workloads wait, and nothing has changed for {self._patience_seconds} s"
                 )
             if tick - said_at >= 10:
                 said_at = tick
-                counts = f"{position} created, {len(self._running)} run, {self._finished} finished"
+                counts = f"{len(self._run.lives)} created, {len(self._running)} run, {self._finished} finished"
                 self._say(f"  {tick - self._run.began_at:5.0f} s: {counts}")
             time.sleep(max(0.0, TICK_SECONDS - (time.time() - tick)))
-        self._run.ended_at = time.time()
-        return self._run
+
+    def _submit_all(self, due: list[Arrival]) -> None:
+        """Submit the workloads when they are due. An error ends the run."""
+        position = 0
+        try:
+            while position < len(due) and not self._stopped.is_set():
+                tick = time.time()
+                position = self._submit(due, position, tick)
+                self._stopped.wait(max(0.0, TICK_SECONDS - (time.time() - tick)))
+        except (RequestRefused, OSError) as error:
+            self._error = error
 
     def _submit(self, due: list[Arrival], position: int, now: float) -> int:
         elapsed = now - self._run.began_at
@@ -93,8 +120,9 @@ class Runner:
         batch = due[position:end]
         if batch:
             created_at = time.time()
-            self._client.post("workloads/", [workload_json(self._shape, arrival) for arrival in batch])
+            # The workloads may be seen admitted before the answer is here.
             self._run.lives.update({arrival.name: Life(arrival, created_at) for arrival in batch})
+            self._submitter.post("workloads/", [workload_json(self._shape, arrival) for arrival in batch])
         return end
 
     def _look(self) -> int:

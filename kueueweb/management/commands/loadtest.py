@@ -90,7 +90,8 @@ class Command(BaseCommand):
 
     def _run_over_rest(self, shape: Shape, options: dict[str, Any]) -> None:
         with self._server(options) as (server, username, password, clock):
-            runner = Runner(Client(server, username, password), shape, self._say, patience_seconds=options["patience"])
+            connect_rest = partial(Client, server, username, password)
+            runner = Runner(connect_rest, shape, self._say, patience_seconds=options["patience"])
             runner.prepare()
             self._say(f"{shape.workload_count} workloads in {len(shape.cluster_queues)} ClusterQueues at {server}")
             before = clock()
