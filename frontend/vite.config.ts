@@ -109,6 +109,7 @@ export default defineConfig(({ command }) => ({
     strictPort: true,
     proxy: {
       "/api": { target: backend },
+      "/kubernetes": { target: backend },
       // The server lets in sockets of its own pages only.
       "/ws": { target: backend, ws: true, changeOrigin: true, rewriteWsOrigin: true },
     },

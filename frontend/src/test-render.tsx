@@ -76,3 +76,8 @@ export async function renderPart(part: ReactNode): Promise<Rendered> {
   );
   return { history, queries };
 }
+
+/** The text in an editor of manifests, whether its script is there or a plain field stands for it. */
+export function textIn(editor: HTMLElement): string {
+  return editor instanceof HTMLTextAreaElement ? editor.value : (editor.textContent ?? "");
+}

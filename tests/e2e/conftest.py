@@ -6,6 +6,7 @@ asynchronous tests of the same process could not share.
 
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -18,7 +19,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from kueueweb.demo.processes import environment, processes, seed
 from kueueweb.demo.supervisor import Supervisor
@@ -44,6 +45,12 @@ ARGUMENTS = (
 )
 
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
+
+
+def text_in(editor: Locator) -> str:
+    """Return the text of an editor of manifests that fits its window: lines out of sight are not in the page."""
+    expect(editor).to_have_class(re.compile("cm-content"))  # the plain field until its script is there has another one
+    return "\n".join(editor.locator(".cm-line").all_inner_texts())
 
 
 class Api:

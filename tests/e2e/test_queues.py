@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import Api
+from tests.e2e.conftest import Api, text_in
 
 SMALL = """
 apiVersion: kueue.x-k8s.io/v1beta1
@@ -113,11 +113,11 @@ def test_a_queue_is_made_edited_by_two_and_deleted(page: Page, log_in: Callable[
     page.get_by_role("button", name="New").click()
     page.get_by_role("menuitem", name="ClusterQueue").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").fill("from-the-page")
+    dialog.get_by_role("textbox", name="Name", exact=True).fill("from-the-page")
     dialog.get_by_label("Flavor of a new group").fill("gpu-v100-32gb")
     dialog.get_by_role("button", name="Add quota").click()
     manifest = dialog.get_by_role("textbox", name="Manifest")
-    manifest.fill(manifest.input_value().replace('nominalQuota: "0"', 'nominalQuota: "3"'))  # the text, and
+    manifest.fill(text_in(manifest).replace('nominalQuota: "0"', 'nominalQuota: "3"'))  # the text, and
     expect(dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")).to_have_value("3")  # the form follows
     dialog.get_by_role("button", name="Save").click()
     expect(page.get_by_text("ClusterQueue from-the-page: the scheduler uses it now.")).to_be_visible()

@@ -16,7 +16,7 @@ def test_a_plan_is_tried_saved_and_opened_by_its_link(page: Page, log_in: Callab
     main = page.get_by_role("main")
     main.get_by_role("button", name="A node fails").click()
     changes = main.get_by_label("Changes")
-    expect(changes).to_have_value(re.compile("lose: NODE"))
+    expect(changes).to_contain_text("lose: NODE")
     main.get_by_role("button", name="Try").click()
     expect(main.get_by_role("alert")).to_contain_text("There is no Node NODE")
     changes.fill(f"nodes:\n- lose: {node}\n")
@@ -32,7 +32,7 @@ def test_a_plan_is_tried_saved_and_opened_by_its_link(page: Page, log_in: Callab
     expect(main.get_by_role("button", name="Try")).to_be_disabled()
     main.get_by_role("button", name="a lost node").click()
     expect(page).to_have_url(link)
-    expect(changes).to_have_value(re.compile(node))
+    expect(changes).to_contain_text(node)
 
 
 def test_a_plan_is_applied_after_a_question_and_shows_its_records_in_the_audit(

@@ -3,6 +3,7 @@ import { Autocomplete, Select, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { shownMoment, writtenMoment } from "@/lib/manifest/moment";
 import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
+import { besideInput } from "./field-help";
 
 /** One quota of a queue. */
 export interface QuotaPlace {
@@ -17,6 +18,8 @@ export interface FormProps {
   isNew: boolean;
   /** The quota that the form was opened for. */
   quota?: QuotaPlace | undefined;
+  /** What the server says of a field; empty where it says nothing. */
+  helpOf?: (path: Path) => string;
   onChange: (manifest: Manifest) => void;
 }
 
@@ -37,9 +40,11 @@ interface FieldProps extends FormProps {
   required?: boolean;
 }
 
-function shared({ manifest, faults, path, label, description, placeholder, disabled, required }: FieldProps) {
+function shared(props: FieldProps) {
+  const { manifest, faults, helpOf, path, label, description, placeholder, disabled, required } = props;
   return {
     label,
+    ...besideInput(label, helpOf?.(path) ?? ""),
     size: "xs" as const,
     value: readText(manifest, path),
     error: faults.get(placeOf(path)),
@@ -87,12 +92,21 @@ export function MomentField(props: FieldProps) {
 }
 
 /** A list of names, one per line. */
-export function NamesField({ manifest, faults, path, label, description = "", onChange }: FieldProps) {
+export function NamesField({
+  manifest,
+  faults,
+  helpOf,
+  path,
+  label,
+  description = "",
+  onChange,
+}: FieldProps) {
   const found = read(manifest, path);
   return (
     <LinesField
       label={label}
       description={description}
+      help={helpOf?.(path) ?? ""}
       error={faults.get(placeOf(path))}
       lines={Array.isArray(found) ? found.map(String) : []}
       onLines={(lines) => onChange(write(manifest, path, lines.length === 0 ? undefined : lines))}
@@ -150,6 +164,8 @@ interface LinesFieldProps {
   label: string;
   description: string;
   error: string | undefined;
+  /** What the server says of the field. */
+  help?: string;
   lines: readonly string[];
   /** Lines are a text, in which empty ones and spaces count. */
   verbatim?: boolean;
@@ -163,12 +179,21 @@ const filled = (text: string) =>
     .filter((line) => line !== "");
 
 /** A list, one item per line. What is typed stays as it is while it says what the manifest says. */
-export function LinesField({ label, description, error, lines, verbatim = false, onLines }: LinesFieldProps) {
+export function LinesField({
+  label,
+  description,
+  error,
+  help = "",
+  lines,
+  verbatim = false,
+  onLines,
+}: LinesFieldProps) {
   const [typed, setTyped] = useState("");
   const read = verbatim ? (text: string) => text.split("\n") : filled;
   const isAsTyped = read(typed).join("\n") === lines.join("\n");
   return (
     <Textarea
+      {...besideInput(label, help)}
       label={label}
       description={description}
       error={error}

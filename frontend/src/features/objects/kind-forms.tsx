@@ -4,8 +4,10 @@ import { SimpleGrid, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useCluster } from "@/api/cluster";
+import { useFieldDocs } from "@/api/field-docs";
 import type { ObjectKind } from "@/api/manifests";
 import { namesQuery } from "@/api/queues";
+import { schemaAt } from "@/lib/manifest/field-docs";
 import { type Path, read, readText, type Value, write } from "@/lib/manifest/object";
 import { ChoiceField, type FormProps, LinesField, NameField, placeOf, TextField } from "./form";
 import { labelLines, labelsOf } from "./label-lines";
@@ -34,7 +36,10 @@ function useNames(kind: Kind): string[] {
   return useQuery(namesQuery(useCluster(), kind)).data ?? [];
 }
 
-export function KindForm({ kind, ...form }: FormProps & { kind: ObjectKind }) {
+export function KindForm({ kind, ...props }: FormProps & { kind: ObjectKind }) {
+  const { apiVersion } = props.manifest;
+  const schema = useFieldDocs([apiVersion]).kinds.get(apiVersion)?.get(kind);
+  const form = { ...props, helpOf: (path: Path) => schemaAt(schema, path)?.description ?? "" };
   switch (kind) {
     case "ClusterQueue":
       return <ClusterQueueForm {...form} />;
@@ -199,7 +204,7 @@ function LocalQueueForm(form: FormProps) {
 }
 
 function FlavorForm(form: FormProps) {
-  const { manifest, faults, onChange } = form;
+  const { manifest, faults, helpOf, onChange } = form;
   const labels: Path = ["spec", "nodeLabels"];
   const taints: Path = ["spec", "nodeTaints"];
   return (
@@ -211,6 +216,7 @@ function FlavorForm(form: FormProps) {
       <LinesField
         label={t`Node labels`}
         description={t`One per line, like gpu=a100. The flavor selects the nodes that have all of them.`}
+        help={helpOf?.(labels) ?? ""}
         error={faults.get(placeOf(labels))}
         lines={labelLines(read(manifest, labels))}
         onLines={(lines) => onChange(write(manifest, labels, labelsOf(lines)))}
@@ -218,6 +224,7 @@ function FlavorForm(form: FormProps) {
       <LinesField
         label={t`Taints of its nodes`}
         description={t`One per line, like gpu=a100:NoSchedule. Only workloads that tolerate all taints can use the flavor.`}
+        help={helpOf?.(taints) ?? ""}
         error={faults.get(placeOf(taints))}
         lines={taintLines(read(manifest, taints))}
         onLines={(lines) => onChange(write(manifest, taints, taintsOf(lines)))}

@@ -3,7 +3,7 @@ import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
 import type { Manifest } from "@/lib/manifest/object";
-import { type Answer, renderPart, serve } from "@/test-render";
+import { type Answer, renderPart, serve, textIn } from "@/test-render";
 import { NewObjectEditor, ObjectEditor } from "./object-editor";
 
 class SilentSocket {
@@ -85,7 +85,7 @@ it("says what changes and who would start, and saves only what was read", async 
   expect(saveButton().disabled).toBe(true);
   const user = userEvent.setup();
   fireEvent.change(field, { target: { value: "16384" } });
-  expect(screen.getByLabelText<HTMLTextAreaElement>(/Manifest/).value).toContain('nominalQuota: "16384"');
+  expect(textIn(screen.getByLabelText(/Manifest/))).toContain('nominalQuota: "16384"');
   await ready();
   expect(within(changeTables()[0] as HTMLElement).getByText("16384 (16 GiB)")).toBeDefined();
   expect(screen.getByRole("status").textContent).toContain("1 workload would start: team/large");
@@ -189,4 +189,22 @@ it("creates only what is not there yet, and puts the server's fault at its field
   await waitFor(() => expect(onClose).toHaveBeenCalled());
   const sent = calls.find(({ method, address }) => method === "POST" && address.includes("manifests"));
   expect(sent?.body).toEqual({ ...made, metadata: { name: "company", resourceVersion: "0" } });
+});
+
+it("has the server's help beside a field", async () => {
+  const weight = { properties: { weight: { description: "The weight in fair sharing." } } };
+  const schema = {
+    "x-kubernetes-group-version-kind": [{ kind: "ClusterQueue" }],
+    properties: { spec: { properties: { fairSharing: weight } } },
+  };
+  serve([
+    [/openapi\/v3$/, { body: { paths: { "apis/kueue.x-k8s.io/v1beta2": {} } } }],
+    [/openapi\/v3\/apis\/kueue.x-k8s.io\/v1beta2$/, { body: { components: { schemas: { schema } } } }],
+    [/^GET .*manifests\/clusterqueue\/research/, { body: queue("3", "8192") }],
+    [...NAMES],
+  ]);
+  await edit();
+  fireEvent.focus(await screen.findByLabelText("Help on Fair weight"));
+  expect(await screen.findByText("The weight in fair sharing.")).toBeTruthy();
+  expect(screen.queryByLabelText("Help on Stop policy")).toBeNull();
 });

@@ -8,6 +8,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { useFieldDocsOf } from "@/api/field-docs";
 import {
   ChangedMeanwhile,
   type EditedObject,
@@ -175,6 +176,7 @@ function isSame(read: Manifest, kind: ObjectKind, base: EditedObject): boolean {
 function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: EditedObject }) {
   const editor = useEditor(kind, opened);
   const { draft, shown, trial, faults, isNew, save } = editor;
+  const described = useFieldDocsOf(draft.text);
   const name = String(shown.metadata.name ?? "");
   const done = (warnings: string[]) => {
     for (const message of warnings)
@@ -211,6 +213,7 @@ function Editor({ kind, opened, quota, onClose }: EditorProps & { opened: Edited
               <ManifestText
                 description={t`YAML or JSON. Form and text stay in sync.`}
                 text={draft.text}
+                described={described}
                 onText={editor.onText}
                 maxRows={16}
                 {...(editor.isOther ? { error: t`The kind and the name of the object cannot change.` } : {})}

@@ -10,6 +10,7 @@ import { WideTable } from "@/components/table/wide-table";
 import { read, readText, write } from "@/lib/manifest/object";
 import { formatAmountShort } from "@/lib/quantity";
 import { amountLabel, amountWords, quantityFault, unitWords } from "./change-words";
+import { FieldHelp } from "./field-help";
 import { type FormProps, placeOf } from "./form";
 import classes from "./objects.module.css";
 import {
@@ -50,8 +51,10 @@ export function QuotaFields({ flavors, ...form }: FormProps & { flavors: readonl
 }
 
 function QuotaGroup({ group, flavors, ...form }: FormProps & { group: number; flavors: readonly string[] }) {
-  const { manifest, onChange } = form;
+  const { manifest, helpOf, onChange } = form;
   const rows = quotaRows(manifest, group);
+  const helpOfAmount = (field: AmountField) =>
+    (rows[0] === undefined ? undefined : helpOf?.(amountPath(rows[0], field))) ?? "";
   const used = new Set(rows.map(({ flavor }) => flavor.name));
   const covered = coveredResources(manifest, group);
   return (
@@ -65,7 +68,12 @@ function QuotaGroup({ group, flavors, ...form }: FormProps & { group: number; fl
               </Table.Th>
               {FIELDS.map((field) => (
                 <Table.Th key={field} miw={104}>
-                  {amountWords()[field]}
+                  <Group gap={2} wrap="nowrap">
+                    {amountWords()[field]}
+                    {helpOfAmount(field) !== "" && (
+                      <FieldHelp label={amountWords()[field]} help={helpOfAmount(field)} />
+                    )}
+                  </Group>
                 </Table.Th>
               ))}
               <Table.Th />

@@ -16,7 +16,7 @@ const SETTLED_MS = 400;
 const LABELS: Path = ["spec", "nodes", "labels"];
 
 export function ReservationForm(form: FormProps) {
-  const { manifest, faults, onChange } = form;
+  const { manifest, faults, helpOf, onChange } = form;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <Stack gap="sm">
@@ -55,6 +55,7 @@ export function ReservationForm(form: FormProps) {
         <LinesField
           label={t`Nodes by label`}
           description={t`One per line, like rack=r1: the nodes that have all of them.`}
+          help={helpOf?.(LABELS) ?? ""}
           error={faults.get(placeOf(LABELS))}
           lines={labelLines(read(manifest, LABELS))}
           onLines={(lines) =>

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import { type Answer, renderPart, serve } from "@/test-render";
+import { type Answer, renderPart, serve, textIn } from "@/test-render";
 import { WhatIfPage } from "./what-if-page";
 
 const NONE = { count: 0, workloads: [] };
@@ -81,7 +81,7 @@ it("asks a plan that begins with an example, and opens its question", async () =
   const onOpen = vi.fn();
   await renderPart(page(undefined, onOpen));
   await userEvent.click(await screen.findByRole("button", { name: /A node fails/ }));
-  expect((screen.getByRole("textbox") as HTMLTextAreaElement).value).toContain("lose: NODE");
+  expect(textIn(screen.getByRole("textbox"))).toContain("lose: NODE");
   await userEvent.click(screen.getByText("Try"));
   await waitFor(() => expect(onOpen).toHaveBeenCalledWith(7));
   expect(calls.filter(({ method }) => method === "POST")).toHaveLength(1);

@@ -16,6 +16,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { useFieldDocsOf } from "@/api/field-docs";
 import { isOpen, questionQuery, useAskWhatIf, useSavePlan } from "@/api/studio/questions";
 import type { Question } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
@@ -79,6 +80,7 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
 
 function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: number) => void }) {
   const [text, setText] = useState(begin);
+  const described = useFieldDocsOf(text);
   const ask = useAskWhatIf(useCluster());
   return (
     <form
@@ -93,6 +95,7 @@ function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: num
             label={t`Changes`}
             description={t`Manifests, or the sections apply, patch, delete, nodes, end, requeue, priorities and policies, in YAML. All happen at once.`}
             text={text}
+            described={described}
             onText={setText}
           />
           {ask.error !== null && (

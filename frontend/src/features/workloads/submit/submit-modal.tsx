@@ -7,6 +7,7 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
+import { useFieldDocsOf } from "@/api/field-docs";
 import { previewManifest, useApplyManifests, usePreview } from "@/api/manifests";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
@@ -85,6 +86,7 @@ function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
   const [manifest, setManifest] = useState(
     () => again?.text ?? templateText(TEMPLATES[0].name, queues[place] ?? NO_QUEUE),
   );
+  const described = useFieldDocsOf(manifest);
   const [better, setBetter] = useState<TriedQueue | null>(null);
   const cluster = useCluster();
   const touched = useRef(again !== undefined);
@@ -235,6 +237,7 @@ function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
             <ManifestText
               description={t`YAML or JSON, one or more documents. Form and text stay in sync.`}
               text={manifest}
+              described={described}
               onText={edit}
             />
           </Grid.Col>
