@@ -12,7 +12,7 @@ import { WorkloadLink } from "@/components/object-links";
 import { ageColumn, textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { PagedTable } from "@/components/table/paged-table";
-import { summarizeRequests } from "@/lib/words/requests";
+import { requestWords } from "@/lib/words/requests";
 
 const COLUMNS: DataColumn<NodePod>[] = [
   {
@@ -36,15 +36,18 @@ const COLUMNS: DataColumn<NodePod>[] = [
     meta: { width: "112px" },
     cell: ({ row: { original } }) => (original.terminating ? t`Terminating` : original.phase),
   },
-  {
-    id: "requests",
-    header: () => t`Requests`,
-    meta: { width: "26%", hideBelow: 560 },
-    cell: ({ row: { original } }) => {
-      const lines = summarizeRequests([{ count: 1, requests: original.requests }]);
-      return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
-    },
-  },
+  textColumn(
+    "devices",
+    () => t`GPUs requested`,
+    (pod) => requestWords([{ count: 1, requests: pod.requests }]).devices || "–",
+    { width: "18%", hideBelow: 560, below: 1 },
+  ),
+  textColumn(
+    "requests",
+    () => t`CPU and memory requested`,
+    (pod) => requestWords([{ count: 1, requests: pod.requests }]).others || "–",
+    { width: "18%", hideBelow: 560, below: 2 },
+  ),
   ageColumn((pod) => pod.started_at, { align: "right", hideBelow: 560 }),
 ];
 

@@ -38,15 +38,21 @@ function describe(resource: string, amount: number): string {
   return hasUnit && resource.includes("/") ? text : `${text} ${name}`;
 }
 
-/** Two lines, "2 GPU, 16 GiB, 25 %" and "8 CPU, 16 GiB RAM": the accelerators first, for they are scarce. */
-export function summarizeRequests(podSets: readonly Asking[]): string[] {
+/** "2 GPU, 16 GiB, 25 %" and "8 CPU, 16 GiB RAM": accelerators apart from the rest; empty where nothing is requested. */
+export function requestWords(podSets: readonly Asking[]): { devices: string; others: string } {
   const parts = [...totalRequests(podSets)]
     .filter(([, amount]) => amount > 0)
     .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
   const line = (chosen: [string, number][]) =>
     chosen.map(([resource, amount]) => describe(resource, amount)).join(", ");
-  return [
-    line(parts.filter(([resource]) => rank(resource) < 2)),
-    line(parts.filter(([resource]) => rank(resource) >= 2)),
-  ].filter((text) => text !== "");
+  return {
+    devices: line(parts.filter(([resource]) => rank(resource) < 2)),
+    others: line(parts.filter(([resource]) => rank(resource) >= 2)),
+  };
+}
+
+/** The same as lines, the accelerators first, for they are scarce. */
+export function summarizeRequests(podSets: readonly Asking[]): string[] {
+  const { devices, others } = requestWords(podSets);
+  return [devices, others].filter((text) => text !== "");
 }

@@ -44,8 +44,8 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     header: () => t`Requests`,
     meta: { hideBelow: 1240, width: "15%" },
     cell: ({ row: { original } }) => {
-      const lines = summarizeRequests(original.pod_sets);
-      return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
+      const words = summarizeRequests(original.pod_sets).join(" · ");
+      return <span title={words}>{words || "–"}</span>;
     },
   },
   {

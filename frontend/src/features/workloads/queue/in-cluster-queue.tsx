@@ -37,8 +37,8 @@ const requestsColumn: DataColumn<Workload> = {
   header: () => t`Requests`,
   meta: { hideBelow: 1000, width: "24%", below: 2 },
   cell: ({ row: { original } }) => {
-    const lines = summarizeRequests(original.pod_sets);
-    return <span title={lines.join(" · ")}>{lines[0] ?? "–"}</span>;
+    const words = summarizeRequests(original.pod_sets).join(" · ");
+    return <span title={words}>{words || "–"}</span>;
   },
 };
 
