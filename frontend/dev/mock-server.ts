@@ -19,6 +19,7 @@ import { COHORTS } from "./fixtures/names.ts";
 import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
 import { makeNotifications, NOTIFICATION_RULES } from "./fixtures/notifications.ts";
 import { makeHeadroom, makeUserHoldings } from "./fixtures/queues.ts";
+import { makeShadow, makeShadowDifferences } from "./fixtures/shadow.ts";
 import { ROLE_BINDINGS, SAVED_VIEWS, USERS } from "./fixtures/users.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
@@ -235,6 +236,8 @@ function readMore(kind: string, first: string, second: string, query: URLSearchP
       return makeReport(first as ReportKind, now, live, query.getAll("by"));
     case "audit":
       return page(size !== undefined && size.nodes > 0 ? makeAudit(now) : []);
+    case "shadow":
+      return first === "" ? makeShadow(now) : page(makeShadowDifferences(fixture.workloads, now));
     case "cluster-overviews":
       return page(makeClusterOverviews(live, now));
     case "diagnostics":

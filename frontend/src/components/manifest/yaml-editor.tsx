@@ -186,7 +186,7 @@ function HelpText({ help: { path, type, description, choices, isRequired } }: { 
   const values = choices.join(", ");
   return (
     <>
-      <code>{path}</code> <span className={classes.type}>&lt;{type}&gt;</span>
+      <code>{path}</code> <span className={classes.type}>{`<${type}>`}</span>
       {isRequired && <span className={classes.type}> {t`required`}</span>}
       <div>{description}</div>
       {values !== "" && <div>{t`One of: ${values}`}</div>}

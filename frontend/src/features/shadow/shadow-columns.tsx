@@ -7,6 +7,7 @@ import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
 import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
+import classes from "./shadow.module.css";
 
 const verdicts = (): Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> => ({
   OnlyTheirs: {
@@ -45,21 +46,24 @@ export function choiceInWords({ act, cluster_queue: queue, flavors, reason, mess
   return `${what}${given === "" ? "" : `, ${given}`}${why === "" ? "" : `: ${why}`}`;
 }
 
-function Choice({ choice }: { choice: ShadowChoice }) {
+function Choice({ who, choice }: { who: string; choice: ShadowChoice }) {
   const words = choiceInWords(choice);
   return (
     <Tooltip label={words} multiline maw={480} openDelay={400}>
-      <span>{words}</span>
+      <span>
+        <span className={classes.who}>{who}: </span>
+        {words}
+      </span>
     </Tooltip>
   );
 }
 
 export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
-  ageColumn((row) => row.at),
+  ageColumn((row) => row.at, { hideBelow: 560, below: 3 }),
   {
     id: "verdict",
     header: () => t`Verdict`,
-    meta: { width: "136px" },
+    meta: { width: "164px" },
     cell: ({ row: { original } }) => <BadgeDot {...verdicts()[original.verdict]} />,
   },
   {
@@ -74,13 +78,13 @@ export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
   {
     id: "theirs",
     header: () => t`The cluster's scheduler`,
-    meta: { width: "30%" },
-    cell: ({ row: { original } }) => <Choice choice={original.theirs} />,
+    meta: { width: "29%", hideBelow: 760, below: 1 },
+    cell: ({ row: { original } }) => <Choice who={t`The cluster's`} choice={original.theirs} />,
   },
   {
     id: "ours",
     header: () => t`Ours`,
-    meta: { width: "30%" },
-    cell: ({ row: { original } }) => <Choice choice={original.ours} />,
+    meta: { width: "29%", hideBelow: 760, below: 2 },
+    cell: ({ row: { original } }) => <Choice who={t`Ours`} choice={original.ours} />,
   },
 ];

@@ -1,7 +1,7 @@
 /** How our decisions compare with those of the scheduler that runs the cluster: over time, and one by one. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { SimpleGrid, Stack, Table } from "@mantine/core";
+import { SimpleGrid, Stack, Table, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
@@ -15,6 +15,7 @@ import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { PagedTable, renewTop } from "@/components/table/paged-table";
 import { formatCount } from "@/lib/quantity";
+import { formatMinute } from "@/lib/time";
 import { SHADOW_COLUMNS } from "./shadow-columns";
 
 const TimeSeries = lazy(async () => ({
@@ -41,6 +42,9 @@ function Agreement() {
   const { data } = useQuery(shadowQuery(useCluster(), HOURS));
   if (data === undefined) return null;
   const { totals } = data;
+  const agreed = formatCount(totals.agreed);
+  const decisions = formatCount(totals.agreed + totals.differed);
+  const worst = mostDifferences(data.points);
   return (
     <>
       <SimpleGrid cols={{ base: 1, sm: 3 }}>
@@ -49,24 +53,24 @@ function Agreement() {
           value={percent(data.agreement)}
           note={
             totals.out_of_turn === 0
-              ? t`${totals.agreed} of ${totals.agreed + totals.differed} decisions`
-              : t`${totals.agreed} of ${totals.agreed + totals.differed} decisions, ${totals.out_of_turn} out of turn`
+              ? t`${agreed} of ${decisions} decisions`
+              : t`${agreed} of ${decisions} decisions, ${formatCount(totals.out_of_turn)} out of turn`
           }
         />
         <Stat
           label={t`Started`}
-          value={`${totals.our_reservations} / ${totals.their_reservations}`}
+          value={`${formatCount(totals.our_reservations)} / ${formatCount(totals.their_reservations)}`}
           note={t`by our scheduler / by the cluster's`}
         />
         <Stat
           label={t`Preempted`}
-          value={`${totals.our_preemptions} / ${totals.their_preemptions}`}
+          value={`${formatCount(totals.our_preemptions)} / ${formatCount(totals.their_preemptions)}`}
           note={t`by our scheduler / by the cluster's`}
         />
       </SimpleGrid>
       {several && <AgreementOfClusters clusters={data.clusters} />}
       {data.points.length > 1 && (
-        <Panel title={t`Agreement over time`}>
+        <Panel title={t`Agreement over time`} aside={worst !== null && <Worst {...worst} />}>
           <Suspense>
             <TimeSeries
               label={t`Agreement over time`}
@@ -78,6 +82,24 @@ function Agreement() {
         </Panel>
       )}
     </>
+  );
+}
+
+type Point = Shadow["points"][number];
+
+/** The hour with the most differences; null where there was none. */
+export function mostDifferences(points: readonly Point[]): Point | null {
+  return points.reduce<Point | null>(
+    (worst, point) => (point.differed > (worst?.differed ?? 0) ? point : worst),
+    null,
+  );
+}
+
+function Worst({ at, differed }: Point) {
+  return (
+    <Text fz="xs" c="var(--kw-muted)">
+      {t`Most differences in an hour: ${formatCount(differed)}, at ${formatMinute(at)}`}
+    </Text>
   );
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Shadow } from "@/api/types";
 import { choiceInWords } from "./shadow-columns";
-import { agreementOverTime } from "./shadow-page";
+import { agreementOverTime, mostDifferences } from "./shadow-page";
 
 it("says what a scheduler made of a workload, and why", () => {
   const flavors = [{ name: "main", count: 2, flavors: { cpu: "spot", memory: "spot" } }];
@@ -32,6 +32,8 @@ it("draws no agreement where nothing was compared", () => {
     { at: "2026-01-01T00:00:00Z", agreed: 3, differed: 1, ...point },
     { at: "2026-01-01T01:00:00Z", agreed: 0, differed: 0, ...point },
   ];
+  expect(mostDifferences(points)?.differed).toBe(1);
+  expect(mostDifferences(points.slice(1))).toBeNull();
   const { times, lines } = agreementOverTime({ points });
   expect(times[1]).toBe(1767229200);
   expect(lines[0]?.values).toEqual([0.75, null]);
