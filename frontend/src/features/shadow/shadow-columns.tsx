@@ -59,11 +59,11 @@ function Choice({ who, choice }: { who: string; choice: ShadowChoice }) {
 }
 
 export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
-  ageColumn((row) => row.at, { hideBelow: 560, below: 3 }),
+  ageColumn((row) => row.at, { hideBelow: 560, below: 4 }),
   {
     id: "verdict",
     header: () => t`Verdict`,
-    meta: { width: "164px" },
+    meta: { width: "164px", hideBelow: 560, below: 1 },
     cell: ({ row: { original } }) => <BadgeDot {...verdicts()[original.verdict]} />,
   },
   {
@@ -78,7 +78,7 @@ export const SHADOW_COLUMNS: DataColumn<ShadowDifference>[] = [
   {
     id: "theirs",
     header: () => t`The cluster's scheduler`,
-    meta: { width: "29%", hideBelow: 760, below: 1 },
+    meta: { width: "29%", hideBelow: 760, below: 3 },
     cell: ({ row: { original } }) => <Choice who={t`The cluster's`} choice={original.theirs} />,
   },
   {
