@@ -103,7 +103,7 @@ def workload_copy(manifest: JsonObject, owner: str, origin: str, job: tuple[str,
     kind_name, name = job
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != keys.JOB_UID}
     annotations = {
-        **(metadata.get("annotations") or {}),
+        **_without_order(metadata.get("annotations") or {}),
         MANAGER: owner,
         JOB: f"{kind_name}/{name}",
         DIGEST: spec_digest(manifest["spec"]),
@@ -137,8 +137,8 @@ def job_copy(manifest: Mapping[str, Any], kind: JobKind, uid: str, workload: str
     _let_worker_manage(made, kind)
     labels = made["metadata"].setdefault("labels", {})
     labels[keys.MULTIKUEUE_ORIGIN] = origin
-    annotations = made["metadata"].setdefault("annotations", {})
-    annotations[keys.MULTIKUEUE_ORIGIN_UID] = uid
+    annotations = _without_order(made["metadata"].get("annotations") or {})
+    made["metadata"]["annotations"] = annotations | {keys.MULTIKUEUE_ORIGIN_UID: uid}
     if kind.workloads_per is not WorkloadsPer.GROUP:
         labels[keys.PREBUILT_WORKLOAD] = workload
     if kind.stopping is Stopping.DELETE:
@@ -147,6 +147,12 @@ def job_copy(manifest: Mapping[str, Any], kind: JobKind, uid: str, workload: str
         kind.suspend(made)
     kind.prepare_for_worker(made)
     return made
+
+
+def _without_order(annotations: Mapping[str, str]) -> dict[str, str]:
+    """The annotations without those of the order between jobs: the manager has waited, and it deletes the jobs."""
+    left = (keys.START_AFTER, keys.RETAIN_POLICY)
+    return {key: value for key, value in annotations.items() if key not in left}
 
 
 def _let_worker_manage(job: JsonObject, kind: JobKind) -> None:

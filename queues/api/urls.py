@@ -9,6 +9,7 @@ from queues.api import (
     admission_check_views,
     configuration_views,
     count_views,
+    job_flow_views,
     quota_cell_views,
     workload_views,
 )
@@ -32,6 +33,7 @@ urlpatterns = [
     path(f"cohorts/{_QUOTAS}", quota_cell_views.CohortQuotasView.as_view()),
     path("clusters/", configuration_views.ClusterListView.as_view()),
     path("clusters/<str:name>/", configuration_views.ClusterDetailView.as_view()),
+    path("job-flows/", job_flow_views.JobFlowsView.as_view()),
     path("workloads/", workload_views.WorkloadsView.as_view()),
     path("workloads/counts/", count_views.WorkloadCountsView.as_view()),
     path("workloads/cancel/", action_views.BulkCancelView.as_view()),

@@ -92,6 +92,7 @@ ENDPOINTS = (
     "reports/waits/?cluster=*",
     "studio/accuracy/",
     "studio/questions/",
+    "job-flows/",
     "reservation-calendar/",
     "reservations/",
     "resource-flavors/",

@@ -8,18 +8,19 @@ from accounts.models import Cluster
 from queues.manifests.start_order import jobs_before
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, Workload
+from scheduling.lifecycle.conditions import VARIANT_GATE
 from scheduling.model.vocabulary import WorkloadStatus
 
 
 def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, list[str]]:
     """Return, by the identity of the spec, the jobs for which new workloads wait; workloads without any are left out.
 
-    A further workload of a stored job waits only for jobs that are there: the job may have started before, and the
-    earlier jobs may be deleted since.
+    A further workload of a stored job, or a variant, waits only for jobs that are there: the job may have started
+    before, and the earlier jobs may be deleted since.
     """
     waits = {id(spec): [*jobs_before(spec.annotations)] for spec in specs if spec.annotations}
     waits = {identity: names for identity, names in waits.items() if names}
-    again = [spec for spec in specs if id(spec) in waits and spec.job is not None and spec.job.row_id is not None]
+    again = [spec for spec in specs if id(spec) in waits and _is_further(spec)]
     if again:
         unfinished = Workload.objects.filter(cluster=cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
         names = {name for spec in again for name in waits[id(spec)]}
@@ -28,6 +29,10 @@ def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, li
         for spec in again:
             waits[id(spec)] = [name for name in waits[id(spec)] if (spec.namespace, name) in there]
     return waits
+
+
+def _is_further(spec: WorkloadSpec) -> bool:
+    return VARIANT_GATE in spec.preemption_gates or (spec.job is not None and spec.job.row_id is not None)
 
 
 def fewer_waits(waits_for: Sequence[str], annotations: Mapping[str, str]) -> list[str]:

@@ -313,6 +313,7 @@ def configuration(day: Day) -> None:
     period = {"since": "2030-01-08T00:00:00Z", "until": "2030-01-09T00:00:00Z"}
     day.make("put", "reservations/{name}/", reserved, {"name": "firmware"})
     day.call("get", "reservation-calendar/", query=period)
+    day.call("get", "job-flows/", query={"namespace": "research"})
     day.make("delete", "reservations/{name}/", None, {"name": "firmware"})
     change("multikueue-clusters/{name}/", {"cluster_profile": "east"}, labels, name="east")
     change("multikueue-configs/{name}/", {"clusters": ["east"]}, {"clusters": ["east", "west"]}, name="everywhere")

@@ -1,0 +1,92 @@
+"""The flows of jobs that start after each other, over REST."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView
+from queues.models import Job
+from queues.services.flows.job_flows import FlowJobPhase, FlowPhase, JobFlow, job_flows
+
+
+def _names(text: str) -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(), help_text=text)
+
+
+class FlowJobSerializer(serializers.Serializer[Any]):
+    """A job of a flow."""
+
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    phase = serializers.ChoiceField([phase.value for phase in FlowJobPhase])
+    after = _names("The jobs that must have succeeded before it starts.")
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class JobFlowSerializer(serializers.Serializer[Any]):
+    """A JobFlow of Volcano, with its state in the words of Volcano's controller."""
+
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    phase = serializers.ChoiceField([phase.value for phase in FlowPhase])
+    job_retain_policy = serializers.ChoiceField(["retain", "delete"])
+    waiting_jobs = _names("Jobs whose targets have not completed: Volcano would not have created them yet.")
+    pending_jobs = _names("Jobs that wait for quota, or for their pods to start.")
+    running_jobs = _names("Jobs that are admitted.")
+    completed_jobs = _names("Jobs that have succeeded.")
+    terminated_jobs = _names("Jobs that were cancelled.")
+    failed_jobs = _names("Jobs that have failed.")
+    jobs = FlowJobSerializer(many=True)
+
+
+class JobFlowsSerializer(serializers.Serializer[Any]):
+    """Flows, by namespace and name."""
+
+    results = JobFlowSerializer(many=True)
+
+
+class JobFlowsView(ClusterView):
+    """`job-flows/`."""
+
+    serializer_class = JobFlowsSerializer
+    queryset = Job.objects.none()
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("namespace", str, description="Only flows of this namespace."),
+            OpenApiParameter("name", str, description="Only flows of this name."),
+        ],
+        responses=JobFlowsSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """List the JobFlows that were applied, in the namespaces that the reader may see.
+
+        A flow is deleted with its last job.
+        """
+        visible, wanted = self.access.visible_namespaces(), request.query_params.get("namespace")
+        if wanted is not None:
+            visible = frozenset({wanted} if self.access.sees(wanted) else ())
+        flows = job_flows(self.cluster, visible, request.query_params.get("name", ""))
+        return Response({"results": [_shown(flow) for flow in flows]})
+
+
+def _shown(flow: JobFlow) -> dict[str, Any]:
+    lists = {f"{phase.value.lower()}_jobs": flow.names(phase) for phase in FlowJobPhase}
+    jobs = [
+        {
+            "kind": job.kind,
+            "name": job.name,
+            "phase": job.phase.value,
+            "after": job.after,
+            "created_at": job.created_at,
+            "finished_at": job.finished_at,
+        }
+        for job in flow.jobs
+    ]
+    policy = "delete" if flow.is_deleted_when_done else "retain"
+    head = {"namespace": flow.namespace, "name": flow.name, "phase": flow.phase.value, "job_retain_policy": policy}
+    return {**head, **lists, "jobs": jobs}

@@ -1,0 +1,64 @@
+"""`job-flows/`: the flows of jobs that start after each other, and their state."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.models import Cluster
+from clusters.manifests import apply_manifests
+from queues.models import Workload
+from queues.services.workloads import record_finished
+from tests.api_client import SchemaClient
+from tests.factories import START
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADDRESS = "/api/v1/job-flows/"
+FLOW = """
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: nightly, namespace: team-a}
+spec: {flows: [{name: a}, {name: b, dependsOn: {targets: [a]}}]}
+"""
+TEMPLATE = """
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: %s, namespace: team-a}
+spec:
+  queue: main
+  tasks: [{name: w, replicas: 1, template: {spec: {containers: [{name: main, image: busybox}]}}}]
+"""
+
+
+@pytest.fixture
+def flow(cluster: Cluster) -> None:
+    apply_manifests(cluster, FLOW + TEMPLATE % "a" + TEMPLATE % "b", user=None)
+
+
+@pytest.mark.usefixtures("flow")
+def test_a_flow_has_the_lists_of_its_jobs(cluster: Cluster, bob: SchemaClient) -> None:
+    (shown,) = bob.get(ADDRESS).json()["results"]
+    assert (shown["namespace"], shown["name"], shown["phase"]) == ("team-a", "nightly", "Pending")
+    assert (shown["pending_jobs"], shown["waiting_jobs"]) == (["nightly-a"], ["nightly-b"])
+    assert [(job["kind"], job["after"], job["finished_at"]) for job in shown["jobs"]] == [
+        ("Job", [], None), ("Job", ["nightly-a"], None),
+    ]  # fmt: skip
+    name = Workload.objects.get(job__name="nightly-a").name
+    record_finished(cluster, [("team-a", name)], now=START)
+    (shown,) = bob.get(ADDRESS).json()["results"]
+    assert (shown["phase"], shown["completed_jobs"], shown["job_retain_policy"]) == ("Running", ["nightly-a"], "retain")
+
+
+@pytest.mark.usefixtures("flow")
+def test_flows_are_filtered_by_namespace_and_name(alice: SchemaClient) -> None:
+    for query, number in (
+        ("?namespace=team-a", 1), ("?namespace=team-b", 0), ("?name=nightly", 1), ("?name=weekly", 0),
+    ):  # fmt: skip
+        assert len(alice.get(ADDRESS + query).json()["results"]) == number
+
+
+@pytest.mark.usefixtures("flow")
+def test_another_tenant_sees_no_flow(charlie: SchemaClient) -> None:
+    assert charlie.get(ADDRESS).json()["results"] == []
+    assert charlie.get(f"{ADDRESS}?namespace=team-a").json()["results"] == []
