@@ -30,8 +30,19 @@ def _limits_of(users: list[str]) -> st.SearchStrategy[list[dict[str, object]]]:
     return st.tuples(*(st.builds(dict, _LIMITS, users=st.just([user])) for user in users)).map(list)
 
 
-USER_LIMITS = st.lists(st.sampled_from(["ada", "bob@example.com", "*"]), unique=True).flatmap(_limits_of)
-"""At most one limit for each user."""
+def _group_limits_of(groups: list[str]) -> st.SearchStrategy[list[dict[str, object]]]:
+    none: list[str] = []
+    return st.tuples(*(st.builds(dict, _LIMITS, users=st.just(none), groups=st.just([group])) for group in groups)).map(
+        list
+    )
+
+
+USER_LIMITS = st.builds(
+    lambda of_users, of_groups: [*of_users, *of_groups],
+    st.lists(st.sampled_from(["ada", "bob@example.com", "*"]), unique=True).flatmap(_limits_of),
+    st.lists(st.sampled_from(["eng", "*"]), unique=True).flatmap(_group_limits_of),
+)
+"""At most one limit for each user and for each group."""
 PRIORITY_WEIGHTS = st.fixed_dictionaries(
     {},
     optional={

@@ -159,6 +159,11 @@ def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]
     return RoleBinding.objects.filter(Q(username=user.username) | Q(group__in=groups), deletion_requested_at=None)
 
 
+def groups_of(username: str) -> list[str]:
+    """Return the names of a user's groups, in their order; none for an unknown user."""
+    return list(Group.objects.filter(user__username=username).order_by("name").values_list("name", flat=True))
+
+
 def access_of(user: AbstractBaseUser | AnonymousUser, cluster: Cluster | str | None = None) -> Access:
     """Return the user's present rights in a cluster, or without one in every cluster. One query."""
     name = cluster.name if isinstance(cluster, Cluster) else cluster

@@ -97,10 +97,16 @@ class NodeQuotaSerializer(Shape):
 
 
 class UserLimitSerializer(Shape):
-    """The most that each of these users may hold in the queue, or in all queues below the cohort, at the same time."""
+    """The most that each of these users, and each of these groups as a whole, may hold in the queue, or in all queues
+    below the cohort, at the same time."""
 
     users = serializers.ListField(
         child=serializers.CharField(), help_text="Names of users; `*` is each user whom no limit of this object names."
+    )
+    groups = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Names of groups; `*` is all groups together that no limit of this object names.",
     )
     workloads = serializers.IntegerField(required=False, min_value=1, help_text="The number of workloads with quota.")
     resources = serializers.DictField(

@@ -85,7 +85,7 @@ _USER_LIMITS: Final = Field(
     "",
     user_limits.LimitsByUser(),
     annotation=user_limits.ANNOTATION,
-    help="Beyond Kueue: the maximum quota that each user may hold at the same time, as in YuniKorn.",
+    help="Beyond Kueue: the maximum quota that each user and each group may hold at the same time, as in YuniKorn.",
 )
 
 

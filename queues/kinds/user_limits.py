@@ -1,4 +1,4 @@
-"""Limits by user. Kueue has no field for them, so a manifest states them in an annotation."""
+"""Limits by user and group. Kueue has no field for them, so a manifest states them in an annotation."""
 
 import json
 from typing import Any, Final
@@ -18,14 +18,14 @@ _MAX_LIMITS: Final = 256
 _MAX_USERS: Final = 256
 _MAX_RESOURCES: Final = 64
 _MAX_NAME: Final = 150
-"""The longest name of a user."""
+"""The longest name of a user or a group."""
 
 UserLimits = list[dict[str, Any]]
-"""[{users, workloads, resources}], without unset fields; amounts are quantities."""
+"""[{users, groups, workloads, resources}], without unset fields except `users`; amounts are quantities."""
 
 
 class LimitsByUser(AnnotationType):
-    """The limits of what each user may hold at the same time; [] limits no user."""
+    """The most that each user, and each group, may hold at the same time; [] limits none."""
 
     @property
     def default(self) -> UserLimits:
@@ -36,7 +36,7 @@ class LimitsByUser(AnnotationType):
 
     def read_annotation(self, text: str) -> UserLimits:
         """The value of the annotation, which is JSON. Raises ValueError with its first mistake."""
-        return read_json_annotation(text, "a JSON list of {users, workloads, resources}", _read)
+        return read_json_annotation(text, "a JSON list of {users, groups, workloads, resources}", _read)
 
     def schema(self) -> openapi.Schema:
         return openapi.text()
@@ -47,7 +47,8 @@ class LimitsByUser(AnnotationType):
     def core(self, value: UserLimits) -> tuple[UserLimit, ...]:
         return tuple(
             UserLimit(
-                users=tuple(stated["users"]),
+                users=tuple(stated.get("users") or ()),
+                groups=tuple(stated.get("groups") or ()),
                 workloads=stated.get("workloads", 0),
                 resources={name: parse_amount(name, text) for name, text in (stated.get("resources") or {}).items()},
             )
@@ -56,24 +57,22 @@ class LimitsByUser(AnnotationType):
 
 
 def _read(holder: FieldReader, key: str) -> UserLimits:
-    named: set[str] = set()
+    named: _Named = {"users": set(), "groups": set()}
     return [_read_limit(item, named) for item in holder.items(key, max_items=_MAX_LIMITS)]
 
 
-def _read_limit(item: FieldReader, named: set[str]) -> dict[str, Any]:
-    """Read one limit; `named` are the users of earlier limits, which would hide another one for the same user."""
-    if item.has("groups"):
-        item.error(
-            "groups", "Forbidden: workloads have a user, but no group", "List the users.", MistakeReason.FORBIDDEN
-        )
-        item.ignore("groups")
-    found: dict[str, Any] = {"users": item.texts("users", min_items=1, max_items=_MAX_USERS, syntax=_user_name)}
-    for user in found["users"]:
-        if user in named:
-            item.error(
-                "users", f"Duplicate value: an earlier limit names {user}", "Remove one.", MistakeReason.DUPLICATE
-            )
-    named.update(found["users"])
+_Named = dict[str, set[str]]
+"""The users and the groups of earlier limits: they would hide another limit for the same one."""
+
+
+def _read_limit(item: FieldReader, named: _Named) -> dict[str, Any]:
+    found: dict[str, Any] = {"users": _read_names(item, "users", named)}
+    groups = _read_names(item, "groups", named)
+    if groups:
+        found["groups"] = groups
+    if not (found["users"] or groups or item.report.errors):
+        rule = "Required value: a limit needs users or groups"
+        item.error("users", rule, "Name users or groups.", MistakeReason.REQUIRED)
     workloads = item.optional_integer("workloads", minimum=1)
     if workloads is not None:
         found["workloads"] = workloads
@@ -86,6 +85,16 @@ def _read_limit(item: FieldReader, named: set[str]) -> dict[str, Any]:
         )
     item.close()
     return found
+
+
+def _read_names(item: FieldReader, key: str, named: _Named) -> list[str]:
+    names = item.texts(key, max_items=_MAX_USERS, syntax=_user_name)
+    for name in names:
+        if name in named[key]:
+            rule = f"Duplicate value: an earlier limit names {name}"
+            item.error(key, rule, "Remove one.", MistakeReason.DUPLICATE)
+    named[key].update(names)
+    return names
 
 
 def _read_resources(item: FieldReader) -> dict[str, str]:

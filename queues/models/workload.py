@@ -74,6 +74,12 @@ class Workload(NamespacedObject):
         help_text="Of a variant (concurrent admission): the workload of its namespace whose job it would run.",
     )
     submitted_by = models.CharField(max_length=150, blank=True, help_text="The user that submitted the workload.")
+    user_groups = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        blank=True,
+        help_text="[name, ...]: the groups of that user at the submission, by which limits by group count.",
+    )
     waits_for = models.JSONField(
         default=list,
         db_default=models.Value([], models.JSONField()),

@@ -11,6 +11,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Least
 
 from accounts.models import Cluster
+from accounts.services.access import groups_of
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import check_totals
 from queues.manifests.job import JobManifest
@@ -140,7 +141,8 @@ def change_workload(
         return False
     if submitted_by and workload.submitted_by != submitted_by:
         workload.submitted_by = submitted_by
-        workload.save(update_fields=["submitted_by"])
+        workload.user_groups = groups_of(submitted_by)
+        workload.save(update_fields=["submitted_by", "user_groups"])
     words = ", ".join([*changed, *(["pod_sets"] if pods_changed else [])])
     log_event(workload, "UpdatedWorkload", words, actor=actor, now=now)
     return True

@@ -49,6 +49,7 @@ _WORKLOAD_COLUMNS: Final = (
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
     "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
     "reason", "message", "traceparent", "waits_for",
+    "user_groups",
 )  # fmt: skip
 _JOB_COLUMNS: Final = (
     "id", "cluster_id", "uid", "namespace", "name", "kind", "manifest", "labels", "annotations", "api_version",
@@ -67,9 +68,14 @@ _TAKEN_JOBS: Final = """
 _NAMESPACES: Final = "SELECT name FROM accounts_namespace WHERE cluster_id = %s AND name = ANY(%s)"
 _DEFAULT_PRIORITY: Final = """
     SELECT value, name FROM queues_priorityclass WHERE cluster_id = %s AND global_default ORDER BY value LIMIT 1"""
-_CLUSTER_QUEUES: Final = """
+_SURROUNDINGS: Final = """
     SELECT namespace, name, cluster_queue_name FROM queues_localqueue
-    WHERE cluster_id = %s AND namespace = ANY(%s) AND name = ANY(%s)"""
+    WHERE cluster_id = %s AND namespace = ANY(%s) AND name = ANY(%s)
+    UNION ALL SELECT NULL, auth_group.name, NULL FROM auth_group
+    JOIN auth_user_groups ON auth_user_groups.group_id = auth_group.id
+    JOIN auth_user ON auth_user.id = auth_user_groups.user_id WHERE auth_user.username = %s"""
+"""LocalQueues with their ClusterQueues, and, without a namespace, the groups of a user: two answers of one statement,
+because each statement delays the submission."""
 _EVENT_COLUMNS: Final = ("cluster_id", "workload_uid", "namespace", "workload_name", "at", "reason", "message", "actor")
 
 
@@ -344,7 +350,8 @@ def _store(
     submitted_by: str,
     now: datetime,
 ) -> None:
-    cluster_queues = _cluster_queues(cluster, (workload.spec for workload in created))
+    cluster_queues, found_groups = _surroundings(cluster, (workload.spec for workload in created), submitted_by)
+    groups = json_text(found_groups)
     traceparent = current_traceparent()
     waits = first_waits(cluster, [workload.spec for workload in created])
 
@@ -357,6 +364,7 @@ def _store(
             spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
             submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
             *(_WAITS if spec.active else ("", "")), traceparent, json_text(waits.get(id(spec), [])),
+            groups,
         )  # fmt: skip
 
     pod_sets = {id(workload.spec.pod_sets): workload.spec.pod_sets for workload in created}
@@ -379,12 +387,15 @@ def _pod_set_columns(pod_sets: Iterable[PodSetSpec]) -> Iterator[tuple[Any, ...]
         )  # fmt: skip
 
 
-def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tuple[str, str], str]:
-    """The present ClusterQueue of each LocalQueue, by namespace and name."""
+def _surroundings(
+    cluster: Cluster, specs: Iterable[WorkloadSpec], submitted_by: str
+) -> tuple[dict[tuple[str, str], str], list[str]]:
+    """The present ClusterQueue of each LocalQueue, by namespace and name; and the groups of the user, by name."""
     wanted = {(spec.namespace, spec.queue_name) for spec in specs if spec.queue_name}
     spaces, names = {namespace for namespace, _ in wanted}, {name for _, name in wanted}
-    found = fetched_rows(_CLUSTER_QUEUES, [cluster.pk, list(spaces), list(names)])
-    return {(namespace, name): cluster_queue for namespace, name, cluster_queue in found}
+    found = fetched_rows(_SURROUNDINGS, [cluster.pk, list(spaces), list(names), submitted_by])
+    queues = {(namespace, name): cluster_queue for namespace, name, cluster_queue in found if namespace is not None}
+    return queues, sorted(name for namespace, name, _ in found if namespace is None)
 
 
 def _taken_meanwhile(error: IntegrityError) -> str:

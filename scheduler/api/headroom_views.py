@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.services.access import groups_of
 from queues.models import LocalQueue
 from scheduler.api.queue_status import local_queue_reason, read_numbers
 from scheduler.store.kept_world import kept_world
@@ -31,7 +32,9 @@ class ResourceHeadroomSerializer(serializers.Serializer[Any]):
     quota_free = serializers.IntegerField(
         help_text="The free quota of all flavors together, with the quota that the ClusterQueue may borrow."
     )
-    user_free = serializers.IntegerField(allow_null=True, help_text="Left by the user's limits. Null: not limited.")
+    user_free = serializers.IntegerField(
+        allow_null=True, help_text="Left by the limits of the user and of the group. Null: not limited."
+    )
     flavors = FlavorHeadroomSerializer(many=True)
 
 
@@ -42,7 +45,7 @@ class HeadroomSerializer(serializers.Serializer[Any]):
     active = serializers.BooleanField(help_text="False: the queue starts no workload, whatever is free.")
     message = serializers.CharField(allow_blank=True, help_text="Why the queue starts no workload.")
     workloads = serializers.IntegerField(
-        allow_null=True, help_text="The number of workloads that the user's limits still allow. Null: not limited."
+        allow_null=True, help_text="The number of workloads that the limits still allow. Null: not limited."
     )
     resources = ResourceHeadroomSerializer(many=True)
 
@@ -63,13 +66,14 @@ class HeadroomView(ClusterView):
             raise self.missing("LocalQueue", namespace, name)
         active, _, message = local_queue_reason(found, read_numbers(self.cluster))
         answer = {"cluster_queue": found.cluster_queue_name, "active": active, "message": "" if active else message}
+        mine = groups_of(self.access.username)
         with kept_world(self.cluster, time.time()) as world:
             if world.objects.cluster_queue(found.cluster_queue_name) is None:
                 return Response(answer | {"workloads": None, "resources": []})
             if active and not world.objects.selects_namespace(found.cluster_queue_name, namespace):
                 message = f"ClusterQueue {found.cluster_queue_name} does not select namespace {namespace}"
                 answer |= {"active": False, "message": message}
-            headroom = world.objects.headroom(found.cluster_queue_name, self.access.username)
+            headroom = world.objects.headroom(found.cluster_queue_name, self.access.username, mine)
         return Response(answer | {"workloads": headroom.workloads, "resources": list(_resources(headroom))})
 
 

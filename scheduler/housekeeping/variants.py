@@ -35,7 +35,7 @@ _IN_A_TRANSACTION: Final = 50
 _RETRY_SECONDS: Final = 60.0
 _FOLLOW: Final = """
     UPDATE queues_workload AS variant SET parent_name = parent.name, submitted_by = parent.submitted_by,
-        created_at = parent.created_at + %s * interval '1 microsecond'
+        user_groups = parent.user_groups, created_at = parent.created_at + %s * interval '1 microsecond'
     FROM unnest(%s::bigint[], %s::bigint[]) AS made (variant, parent) JOIN queues_workload AS parent
         ON parent.id = made.parent
     WHERE variant.id = made.variant
@@ -240,7 +240,8 @@ def _follow(cluster: Cluster, family: _Family, now: datetime) -> None:
     kept = [row for row in family.variants if row.pk not in stale]
     for row in kept:
         if row.submitted_by != parent.submitted_by:
-            Workload.objects.filter(pk=row.pk).update(submitted_by=parent.submitted_by)
+            of_user = {"submitted_by": parent.submitted_by, "user_groups": parent.user_groups}
+            Workload.objects.filter(pk=row.pk).update(**of_user)
     others = [row for row in kept if row.priority != parent.priority]
     if others:
         change_priority(

@@ -54,7 +54,7 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
     w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
     EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster),
     w.requeue_requested_by, w.on_hold, w.requeue_reason, w.requeue_message, w.parent_name, w.gate_opened_at,
-    w.submitted_by, w.waits_for::text
+    w.submitted_by, w.waits_for::text, w.user_groups::text
 FROM queues_workload w
 WHERE {condition}
 ORDER BY w.id
@@ -145,6 +145,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         parent=f"{row[2]}/{row[33]}" if row[33] else "",
         gate_opened_at=seconds(row[34]),
         submitted_by=row[35],
+        user_groups=tuple(_loads(row[37])),
         executed_seconds=row[26],
     )
     if row[22] != workload.is_true(ConditionType.QUOTA_RESERVED) and not row[21]:

@@ -81,9 +81,9 @@ class Workload:
     where its pods and devices are. `single_pod`: the workload is one pod that no controller recreates
     (SkipReassignmentForPodOwnedWorkloads), so it keeps its topology when its node fails and is not requeued after an
     eviction. `nice` lowers a multifactor priority. `submitted_by` is the user in whose limits it counts; empty if the
-    user is not known. `parent`: the key of the workload of which it is a variant (concurrent admission), whose gate for
-    preemption was opened at `gate_opened_at`. `executed_seconds`: how long it ran before its evictions, which counts in
-    its maximum execution time.
+    user is not known; `user_groups` are the groups of that user at the submission. `parent`: the key of the workload of
+    which it is a variant (concurrent admission), whose gate for preemption was opened at `gate_opened_at`.
+    `executed_seconds`: how long it ran before its evictions, which counts in its maximum execution time.
     """
 
     namespace: str
@@ -112,6 +112,7 @@ class Workload:
     single_pod: bool = False
     nice: int = 0
     submitted_by: str = ""
+    user_groups: tuple[str, ...] = ()
     parent: str = ""
     gate_opened_at: float | None = None
     executed_seconds: int = 0

@@ -46,13 +46,14 @@ class QueueLevel:
 @dataclass(frozen=True, slots=True)
 class Excess:
     """A limit of a queue that a request exceeds: the amounts of the resource, or, for resource "", numbers of
-    workloads."""
+    workloads. `group`: the group whose limit it is; "" for a limit of the user."""
 
     level: str
     resource: str
     limit: float
     held: float
     wanted: float
+    group: str = ""
 
 
 Path = Sequence[QueueLevel]
@@ -70,7 +71,7 @@ def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str
     limited = [
         _left(limit.resources, holding.resources)
         for level in path
-        for limit, holding in _limits_at(level, user, group)
+        for _, limit, holding in _limits_at(level, user, group)
         if limit.resources
     ]
     return _least(limited) if limited else None
@@ -82,7 +83,7 @@ def workloads_left(path: Path, user: str, group: str = "") -> int | None:
     left = [
         max(0, limit.workloads - holding.workloads)
         for level in path
-        for limit, holding in _limits_at(level, user, group)
+        for _, limit, holding in _limits_at(level, user, group)
         if limit.workloads
     ]
     return min(left) if left else None
@@ -97,19 +98,24 @@ def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> 
     """Return the first limit, from the leaf up, that the user or the group would exceed with one more workload of this
     request; None: no limit is exceeded."""
     for level in path:
-        for limit, holding in _limits_at(level, user, group):
+        for limited, limit, holding in _limits_at(level, user, group):
             if limit.workloads and holding.workloads >= limit.workloads:
-                return Excess(level.name, "", limit.workloads, holding.workloads, 1)
+                return Excess(level.name, "", limit.workloads, holding.workloads, 1, limited)
             for resource, most in limit.resources.items():
                 held, wanted = holding.resources.get(resource, 0), request.get(resource, 0)
                 if wanted > 0 and held + wanted > most:
-                    return Excess(level.name, resource, most, held, wanted)
+                    return Excess(level.name, resource, most, held, wanted, limited)
     return None
 
 
 def limit_of(level: QueueLevel, user: str) -> UserLimit | None:
     """Return the limit of a user on a queue: the one that names the user, else the one for anyone else."""
     return _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
+
+
+def group_limit_of(level: QueueLevel, group: str) -> UserLimit | None:
+    """Return the limit of a group on a queue; None if the queue does not limit it by this name."""
+    return _entry(level, group, users=False) if group else None
 
 
 def group_of(path: Path, groups: Sequence[str]) -> str:
@@ -124,14 +130,15 @@ def group_of(path: Path, groups: Sequence[str]) -> str:
     return ""
 
 
-def _limits_at(level: QueueLevel, user: str, group: str) -> Iterable[tuple[UserLimit, Holding]]:
-    """Yield the limit of the user on a queue and that of the group, each with the usage there."""
+def _limits_at(level: QueueLevel, user: str, group: str) -> Iterable[tuple[str, UserLimit, Holding]]:
+    """Yield the limit of the user on a queue, with "", and that of the group, with its name; each with the usage
+    there."""
     own = limit_of(level, user)
     if own is not None:
-        yield own, level.users.get(user, NOTHING)
-    shared = _entry(level, group, users=False) if group else None
+        yield "", own, level.users.get(user, NOTHING)
+    shared = group_limit_of(level, group)
     if shared is not None:
-        yield shared, level.groups.get(group, NOTHING)
+        yield group, shared, level.groups.get(group, NOTHING)
 
 
 def _entry(level: QueueLevel, name: str, *, users: bool) -> UserLimit | None:

@@ -82,7 +82,7 @@ class WorkloadTracker:
         known = before.workload
         if workload.admission != before.admission or workload.reclaimable_pods != known.reclaimable_pods:
             return False
-        if workload.submitted_by != known.submitted_by:
+        if (workload.submitted_by, workload.user_groups) != (known.submitted_by, known.user_groups):
             return False
         if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
             return False

@@ -55,22 +55,29 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class LimitedNode:
-    """A ClusterQueue or Cohort with limits by user. `name`: "ClusterQueue q" or "Cohort c". `by_user`: the limit that
-    names a user."""
+    """A ClusterQueue or Cohort with limits by user. `name`: "ClusterQueue q" or "Cohort c". `by_user`, `by_group`: the
+    limit that names a user, or a group."""
 
     name: str
     limits: tuple[UserLimit, ...]
     by_user: Mapping[str, UserLimit]
+    by_group: Mapping[str, UserLimit]
 
     @classmethod
     def of(cls, name: str, limits: tuple[UserLimit, ...]) -> LimitedNode:
-        """Index the limits by their users; of two limits for one user, the first counts."""
-        return cls(name, limits, {user: limit for limit in reversed(limits) for user in limit.users})
+        """Index the limits by their users and groups; of two limits for one of them, the first counts."""
+        return cls(
+            name,
+            limits,
+            {user: limit for limit in reversed(limits) for user in limit.users},
+            {group: limit for limit in reversed(limits) for group in limit.groups},
+        )
 
-    def limits_for(self, user: str) -> tuple[UserLimit, ...]:
-        """The one limit that counts for a user, as a tuple; empty: the user is not limited here."""
+    def limits_for(self, user: str, group: str = "") -> tuple[UserLimit, ...]:
+        """The limits that count for a user and for a group, at most one each; empty: neither is limited here."""
         found = self.by_user.get(user) or self.by_user.get(ANYONE)
-        return () if found is None else (found,)
+        shared = self.by_group.get(group) if group else None
+        return tuple(limit for limit in (found, shared) if limit is not None)
 
 
 class ClusterQueueState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.workload import Workload
-from scheduling.policies.headroom import QueueLevel, user_headroom, workloads_left
+from scheduling.policies.headroom import QueueLevel, group_of, user_headroom, workloads_left
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.reservations.reservation import Reservation
 from scheduling.state.state import State
@@ -33,7 +33,8 @@ class Headroom(NamedTuple):
     """The amounts that a user may still use in a ClusterQueue, in base units, each 0 or more.
 
     * quota: the free quota of each flavor and resource, with the quota that the ClusterQueue may borrow.
-    * user: by resource, the least that the user's limits on the ClusterQueue and on the cohorts above leave.
+    * user: by resource, the least that the limits of the user and of the group leave, on the ClusterQueue and on the
+      cohorts above.
     * workloads: the number of workloads that these limits leave; None: not limited.
     """
 
@@ -117,11 +118,11 @@ class KnownObjects:
         return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]
 
     def user_levels(self, cluster_queue: str) -> list[QueueLevel]:
-        """The ClusterQueue and the cohorts above it that limit users, from itself up, each with what every user holds
-        there; raises KeyError."""
+        """The ClusterQueue and the cohorts above it that limit users or groups, from itself up, each with the quota
+        that every user and group holds there; raises KeyError."""
         return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue])
 
-    def headroom(self, cluster_queue: str, user: str) -> Headroom:
+    def headroom(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> Headroom:
         """The amounts that the user may still use in the ClusterQueue; raises KeyError."""
         path = self.user_levels(cluster_queue)
         groups = self._state.cluster_queues[cluster_queue].spec.resource_groups
@@ -132,11 +133,11 @@ class KnownObjects:
             for each in group.flavors
             for resource in each.resources
         ]
-        limited = user_headroom(path, user) or {}
+        limited = user_headroom(path, user, user_groups) or {}
         return Headroom(
             quota={key: max(0, node.cells[key].available()) for key in keys},
             user={resource: max(0, int(left)) for resource, left in limited.items()},
-            workloads=workloads_left(path, user),
+            workloads=workloads_left(path, user, group_of(path, user_groups)),
         )
 
     def holders(self, cluster_queue: str) -> list[str]:

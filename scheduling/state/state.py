@@ -362,15 +362,15 @@ class State:
         time limit and barred by the same reservations."""
         info.cluster_queue = cq.name
         info.order = self.multifactor.order_of(info, cq)
-        user = info.workload.submitted_by if cq.user_limits else None
+        submitter = (info.workload.submitted_by, info.workload.user_groups) if cq.user_limits else None
         time = info.workload.time_left_seconds if cq.spec.backfill is not None else None
         barred = NO_NODES
         if self.reservations:
             barred = self.reservations.barring(Claimant.of(info.workload, cq.name), self.now)
             time = info.workload.time_left_seconds if barred else time
-        if (user, time, barred) != (info.limited_user, info.limited_time, info.barred_by):
+        if (submitter, time, barred) != (info.limited_submitter, info.limited_time, info.barred_by):
             self.journal.note_again(info)  # the undone removal puts it back by the hash of before
-            info.set_limits(user, time, barred)
+            info.set_limits(submitter, time, barred)
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""

@@ -203,8 +203,8 @@ class WorkloadInfo:
         "key",
         "keys",
         "last_assignment",
+        "limited_submitter",
         "limited_time",
-        "limited_user",
         "may_borrow",
         "order",
         "outcome",
@@ -271,8 +271,9 @@ class WorkloadInfo:
         )
         self.has_namespace_device_quota = has_namespace_device_quota
         self._scheduling_hash: SchedulingHash | None = None
-        self.limited_user: str | None = None
-        """Its user, while its ClusterQueue or a cohort above limits users: workloads of other users are not equal."""
+        self.limited_submitter: tuple[str, tuple[str, ...]] | None = None
+        """Its user and their groups, while its ClusterQueue or a cohort above limits users: workloads of others are not
+        equal."""
         self.limited_time: int | None = None
         """Its declared time that is left, while its ClusterQueue backfills or reservations bar it: only workloads with
         the same are equal."""
@@ -326,10 +327,12 @@ class WorkloadInfo:
         self.admitted = workload.is_true(ConditionType.ADMITTED)
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
-    def set_limits(self, user: str | None, time: int | None, barred_by: frozenset[str]) -> None:
-        """Set `limited_user`, `limited_time` and `barred_by`. The workload must be in no queue, because queues keep
-        equal workloads together."""
-        self.limited_user, self.limited_time, self.barred_by = user, time, barred_by
+    def set_limits(
+        self, submitter: tuple[str, tuple[str, ...]] | None, time: int | None, barred_by: frozenset[str]
+    ) -> None:
+        """Set `limited_submitter`, `limited_time` and `barred_by`. The workload must be in no queue, because queues
+        keep equal workloads together."""
+        self.limited_submitter, self.limited_time, self.barred_by = submitter, time, barred_by
         self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
@@ -401,7 +404,7 @@ class WorkloadInfo:
             namespace = workload.namespace if self.has_namespace_device_quota else None
             value = (
                 self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets,
-                self.limited_user, self.barred_by,
+                self.limited_submitter, self.barred_by,
             )  # fmt: skip
             self._scheduling_hash = SchedulingHash(value, self.limited_time)
         return self._scheduling_hash
@@ -427,6 +430,7 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
         workload.never_reclaimed,
         workload.nice,
         workload.submitted_by,
+        workload.user_groups,
         workload.maximum_execution_time_seconds,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from clusters.client import Kind
+from clusters.api_objects import Kind
 from clusters.jobs.kinds.job import BatchJob
 from clusters.jobs.kinds.trainjob import TrainJob
 from clusters.jobs.reading import NO_CLUSTER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group, User
 
 from accounts.models import Cluster
 from queues.models import LocalQueue, Workload
@@ -78,3 +79,80 @@ def test_a_limit_is_written_over_rest_and_read_back(limited: Cluster, alice: Sch
     refused = alice.patch("/api/v1/cluster-queues/queue-team-a/", {"user_limits": [{"users": [], "workloads": 7}]})
     assert refused.status_code == 400
     assert "user_limits[0].users" in refused.content.decode()
+
+
+def join(user: str, *groups: str) -> None:
+    for group in groups:
+        User.objects.get(username=user).groups.add(Group.objects.get_or_create(name=group)[0])
+
+
+def submit(client: SchemaClient, name: str, cpu: str = "1") -> None:
+    body = {"namespace": "team-a", "name": name, "queue_name": "main", "pod_sets": [{"requests": {"cpu": cpu}}]}
+    answer = client.post("/api/v1/workloads/", body)
+    assert answer.status_code == 201, answer.content
+
+
+@pytest.fixture
+def grouped(cluster: Cluster, alice: SchemaClient, bob: SchemaClient) -> Cluster:
+    """The group eng may have 2 cpu in queue-team-a, and all others together one workload; bob and alice are in eng."""
+    limits = [{"groups": ["eng"], "resources": {"cpu": "2"}}, {"groups": ["*"], "workloads": 1}]
+    make_cluster_queue(cluster, "queue-team-a", {"default-flavor": {"cpu": 9000}}, local_queue="", user_limits=limits)
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="team-a", name="main", cluster_queue_name="queue-team-a", created_at=START
+    )
+    for user in ("alice", "bob"):
+        join(user, "zoo", "eng")
+    return cluster
+
+
+def test_the_groups_of_a_user_are_kept_at_the_submission_and_limit(
+    grouped: Cluster, alice: SchemaClient, bob: SchemaClient
+) -> None:
+    submit(bob, "one")
+    submit(bob, "two")
+    submit(alice, "three")
+    assert Workload.objects.get(name="one").user_groups == ["eng", "zoo"]
+    User.objects.get(username="alice").groups.clear()
+    Engine(grouped, "test").run()
+    waiting = Workload.objects.get(status="Pending")
+    assert (waiting.name, waiting.reason) == ("three", "WaitingForUserLimit")
+    assert waiting.message == (
+        "cpu of group eng in ClusterQueue queue-team-a: 2 cores held, 1 core requested, at most 2 cores allowed"
+    )
+
+
+def test_a_group_is_shown_with_its_limit_to_its_members(
+    grouped: Cluster, alice: SchemaClient, bob: SchemaClient
+) -> None:
+    submit(bob, "one")
+    Engine(grouped, "test").run()
+    cpu = {"resource": "cpu", "held": 1000, "limit": 2000, "free": 1000}
+    of_eng = {
+        "level": "ClusterQueue queue-team-a", "user": "", "group": "eng", "workloads": 1, "max_workloads": None,
+        "resources": [cpu],
+    }  # fmt: skip
+    shown = bob.get(ADDRESS).json()["results"]
+    assert of_eng in shown
+    assert {row["group"] for row in shown} == {"*", "eng"}
+    User.objects.get(username="bob").groups.clear()
+    assert {row["group"] for row in bob.get(ADDRESS).json()["results"]} == {"*"}
+    assert of_eng in alice.get(ADDRESS).json()["results"]
+
+
+def test_the_headroom_of_a_user_is_that_of_the_group(grouped: Cluster, alice: SchemaClient, bob: SchemaClient) -> None:
+    submit(alice, "one", cpu="1500m")
+    Engine(grouped, "test").run()
+    address = "/api/v1/local-queues/team-a/main/headroom/"
+    (found,) = bob.get(address).json()["resources"]
+    assert (found["free"], found["user_free"]) == (500, 500)
+    User.objects.get(username="bob").groups.clear()
+    (found,) = bob.get(address).json()["resources"]
+    assert found["user_free"] is None
+
+
+def test_a_limit_of_groups_is_read_back_as_written(limited: Cluster, alice: SchemaClient) -> None:
+    limits = [{"users": [], "groups": ["eng", "*"], "workloads": 7}]
+    answer = alice.patch("/api/v1/cluster-queues/queue-team-a/", {"user_limits": limits})
+    assert (answer.status_code, answer.json()["user_limits"]) == (200, limits)
+    for twice in ([{"groups": ["eng"], "workloads": 1}] * 2, [{"groups": [], "workloads": 1}]):
+        assert alice.patch("/api/v1/cluster-queues/queue-team-a/", {"user_limits": twice}).status_code == 400

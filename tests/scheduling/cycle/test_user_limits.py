@@ -31,6 +31,9 @@ from tests.scheduling.world_helpers import (
 
 TWO_CPUS = (UserLimit(users=("*",), resources={"cpu": 2000}),)
 ONE_WORKLOAD = (UserLimit(users=("*",), workloads=1),)
+ENGINEERS = (UserLimit(groups=("eng",), workloads=1),)
+ALL_GROUPS = (UserLimit(groups=("*",), resources={"cpu": 2000}),)
+GROUPS: Final = {"ada": ("eng", "ops"), "bob": ("eng",), "": ()}
 NOW = 1000.0
 
 
@@ -54,6 +57,53 @@ def test_the_message_names_limit_user_and_amounts() -> None:
     builder.running("held", "q", 1, submitted_by="ada").pending("new", "q", 2, submitted_by="ada")
     (said,) = messages(cycle(builder.world)).values()
     assert said == "cpu of user ada in Cohort all: 1 core held, 2 cores requested, at most 2 cores allowed"
+
+
+def test_a_group_at_the_limit_waits_whatever_its_users_hold() -> None:
+    builder = Builder().queue("q", {"default": 10}, user_limits=ENGINEERS)
+    builder.pending("ada", "q", 1, submitted_by="ada", user_groups=("eng",))
+    builder.pending("bob", "q", 1, submitted_by="bob", user_groups=("eng",), at=1.0)
+    builder.pending("eve", "q", 1, submitted_by="eve", user_groups=("law",), at=2.0)
+    assert holders(builder.world) == ["ada", "eve"]
+    assert reason_of(builder.world, "bob") == "WaitingForUserLimit"
+    (said,) = messages(
+        cycle(builder.pending("z", "q", 1, submitted_by="z", user_groups=("eng",), at=9.0).world)
+    ).values()
+    assert said == "workloads of group eng in ClusterQueue q: 1 with quota, at most 1 allowed"
+    builder.world.delete_workload(f"{NAMESPACE}/ada")
+    assert holders(builder.world) == ["bob"]
+
+
+def test_a_user_counts_in_the_first_group_that_is_limited_from_the_queue_up() -> None:
+    """The queue limits ops, and the cohort eng: ada counts in ops alone, as the queue comes first."""
+    ops = (UserLimit(groups=("ops",), workloads=2),)
+    builder = Builder().cohort("all", user_limits=ENGINEERS).queue("q", {"default": 9}, cohort="all", user_limits=ops)
+    for number in range(3):
+        builder.pending(f"w{number}", "q", 1, submitted_by="ada", user_groups=("eng", "ops"), at=float(number))
+    assert holders(builder.world) == ["w0", "w1"]
+
+
+def test_a_star_limits_all_groups_together_that_have_no_limit_and_no_user_without_a_group() -> None:
+    limits = (*ALL_GROUPS, UserLimit(groups=("eng",), resources={"cpu": 3000}))
+    builder = Builder().queue("q", {"default": 10}, user_limits=limits)
+    builder.pending("law", "q", 1, submitted_by="eve", user_groups=("law",))
+    builder.pending("ops", "q", 1, submitted_by="joe", user_groups=("ops",), at=1.0)
+    builder.pending("more", "q", 1, submitted_by="joe", user_groups=("ops",), at=2.0)
+    builder.pending("eng", "q", 3, submitted_by="ada", user_groups=("eng",), at=3.0)
+    builder.pending("none", "q", 3, submitted_by="zoe", at=4.0)
+    assert holders(builder.world) == ["eng", "law", "none", "ops"]
+    (said,) = messages(
+        cycle(builder.pending("z", "q", 1, submitted_by="e", user_groups=("law",), at=9.0).world)
+    ).values()
+    assert said.startswith("cpu of all other groups in ClusterQueue q: 2 cores held")
+
+
+def test_the_limits_of_a_user_and_of_the_group_both_hold() -> None:
+    limits = (UserLimit(users=("ada",), workloads=1), UserLimit(groups=("eng",), workloads=2))
+    builder = Builder().queue("q", {"default": 10}, user_limits=limits)
+    for number, user in enumerate(("ada", "ada", "bob", "bob")):
+        builder.pending(f"w{number}", "q", 1, submitted_by=user, user_groups=("eng",), at=float(number))
+    assert holders(builder.world) == ["w0", "w2"]
 
 
 def test_a_limit_of_workloads_counts_those_with_quota() -> None:
@@ -192,7 +242,9 @@ Event = Submit | End | SetLimits
 _EVENTS = st.one_of(
     st.builds(Submit, st.sampled_from(("ada", "bob", "")), st.sampled_from(("a", "b", "c")), st.integers(1, 3)),
     st.builds(End, st.integers(0, 20)),
-    st.builds(SetLimits, st.sampled_from(("all", "b")), st.sampled_from((TWO_CPUS, ONE_WORKLOAD, ()))),
+    st.builds(
+        SetLimits, st.sampled_from(("all", "b")), st.sampled_from((TWO_CPUS, ONE_WORKLOAD, ENGINEERS, ALL_GROUPS, ()))
+    ),
 )
 
 
@@ -212,7 +264,8 @@ class Trial:
         match event:
             case Submit(user, queue, cpus):
                 self.known.append(f"w{number}")
-                self.builder.pending(f"w{number}", queue, cpus, submitted_by=user, at=float(number))
+                more = {"submitted_by": user, "user_groups": GROUPS[user], "at": float(number)}
+                self.builder.pending(f"w{number}", queue, cpus, **more)
             case End(index) if self.known:
                 world.delete_workload(f"{NAMESPACE}/{self.known.pop(index % len(self.known))}")
             case SetLimits("all", limits):
@@ -235,16 +288,33 @@ class Trial:
     def _check(self, key: str) -> None:
         decided = self.builder.world.workload(key)
         assert decided is not None
+        group = self._group_of(decided)
         for node, stated in self.limits.items():
-            if stated and node in ("all", decided.queue_name):
-                held = [each for each in self._held_by(decided.submitted_by) if node in ("all", each.queue_name)]
+            if stated and node in ("all", decided.queue_name) and (stated[0].users or group in stated[0].groups):
+                same = self._held_by(decided.submitted_by) if stated[0].users else self._held_in(group)
+                held = [each for each in same if node in ("all", each.queue_name)]
                 cpus = sum(_cpus(each) for each in held)
                 assert not stated[0].workloads or len(held) <= stated[0].workloads
                 assert not stated[0].resources or cpus <= stated[0].resources["cpu"]
 
     def _held_by(self, user: str) -> list[Workload]:
+        return [each for each in self._held() if each.submitted_by == user]
+
+    def _held_in(self, group: str) -> list[Workload]:
+        return [each for each in self._held() if self._group_of(each) == group]
+
+    def _held(self) -> list[Workload]:
         known = (self.builder.world.workload(f"{NAMESPACE}/{name}") for name in self.known)
-        return [each for each in known if each is not None and each.submitted_by == user and each.holds_quota]
+        return [each for each in known if each is not None and each.holds_quota]
+
+    def _group_of(self, workload: Workload) -> str:
+        """The group in which a workload counts: of the queue's limits, else of the cohort's."""
+        for stated in (self.limits.get(workload.queue_name, ()), self.limits["all"]):
+            limited = [name for limit in stated for name in limit.groups]
+            for name in (*workload.user_groups, *(["*"] if workload.user_groups else [])):
+                if name in limited:
+                    return name
+        return ""
 
 
 def _cpus(workload: Workload) -> int:

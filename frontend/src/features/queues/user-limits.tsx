@@ -1,4 +1,4 @@
-/** What each user holds of a ClusterQueue and of the cohorts above it, beside what its limits by user allow. */
+/** What each user and each group holds of a ClusterQueue and of the cohorts above it, beside what its limits allow. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
@@ -20,20 +20,20 @@ interface LimitLine {
   text: string;
 }
 
-/** Empty where neither the queue nor a cohort above it limits users. */
+/** Empty where neither the queue nor a cohort above it limits users or groups. */
 export function UserLimits({ clusterQueue }: { clusterQueue: string }) {
   const holdings = useQuery(userLimitsQuery(useCluster(), clusterQueue));
   const rows = holdings.data?.results ?? [];
   if (rows.length === 0 && holdings.error === null) return null;
   return (
-    <Panel title={t`Limits by user`} flush>
+    <Panel title={t`Limits by user and group`} flush>
       <QueryError title={t`This list cannot be shown`} query={holdings} />
       <WideTable whole>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>
-                <Trans>User</Trans>
+                <Trans>User or group</Trans>
               </Table.Th>
               <Table.Th>
                 <Trans>Held of the limit</Trans>
@@ -42,10 +42,10 @@ export function UserLimits({ clusterQueue }: { clusterQueue: string }) {
           </Table.Thead>
           <Table.Tbody>
             {rows.map((row) => (
-              <Table.Tr key={`${row.level} ${row.user}`}>
+              <Table.Tr key={`${row.level} ${row.group} ${row.user}`}>
                 <Table.Td>
                   <Text fz="sm" fw={550}>
-                    {row.user === "" ? t`not known` : row.user}
+                    {holderOf(row)}
                   </Text>
                   <Text fz="xs" c="var(--kw-muted)">
                     {row.level}
@@ -63,6 +63,13 @@ export function UserLimits({ clusterQueue }: { clusterQueue: string }) {
       </WideTable>
     </Panel>
   );
+}
+
+/** The user, or the group, of which `*` is all that no limit names. */
+function holderOf({ user, group }: UserHolding): string {
+  if (group === "*") return t`all other groups`;
+  if (group !== "") return t`group ${group}`;
+  return user === "" ? t`not known` : user;
 }
 
 /** One line for each thing that is limited, the number of workloads first. */
