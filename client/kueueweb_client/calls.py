@@ -115,9 +115,9 @@ def page(noun: str, *names: str, **filters: Any) -> Call[Page]:
     return Call("GET", path(noun, *names), _json, {"limit": MAX_PAGE, **filters})
 
 
-def read(noun: str, *names: str) -> Call[Object]:
-    """Return one object."""
-    return Call("GET", path(noun, *names), _json)
+def read(noun: str, *names: str, **parameters: str) -> Call[Object]:
+    """Return one object; empty parameters are left out."""
+    return Call("GET", path(noun, *names), _json, {name: text or None for name, text in parameters.items()})
 
 
 def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:

@@ -211,9 +211,9 @@ class Client:
             raise
         return any(row["phase"] not in ("Succeeded", "Failed") for row in found)
 
-    def read(self, noun: str, *names: str) -> Object:
+    def read(self, noun: str, *names: str, **parameters: str) -> Object:
         """Return one object."""
-        return self.send(calls.read(noun, *names))
+        return self.send(calls.read(noun, *names, **parameters))
 
     def apply(self, manifests: str, **options: Any) -> ApplyResult:
         """Apply manifests, all or none."""

@@ -72,6 +72,7 @@ TAGS: Final[Mapping[str, str]] = {
     "multikueue-configs": "The clusters to which a check dispatches workloads (Kueue's MultiKueueConfig).",
     "namespaces": "The namespaces and their labels.",
     "nodes": "The nodes: capacity, pods, cordon and drain.",
+    "headroom": "The amounts that a user may still use, in each queue to which the user may submit.",
     "job-flows": "Jobs that start after each other (Volcano's JobFlow), with their state.",
     "notification-rules": "The notification rules of a user, and their channels.",
     "notifications": "The notifications of a user.",

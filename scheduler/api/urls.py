@@ -28,6 +28,7 @@ urlpatterns = [
     path("decisions/", decision_views.DecisionListView.as_view()),
     path("diagnostics/", diagnostics_views.DiagnosticsView.as_view()),
     path("fragmentation/", fragmentation_views.FragmentationView.as_view()),
+    path("headroom/", headroom_views.HeadroomsView.as_view()),
     path("local-queues/", queue_views.LocalQueueListView.as_view()),
     path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),
     path("local-queues/<str:namespace>/<str:name>/headroom/", headroom_views.HeadroomView.as_view()),

@@ -67,7 +67,11 @@ def queue_headroom(path: Path) -> dict[str, float]:
 
 def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str, float] | None:
     """Return a user's remaining amount of each resource that is limited for the user or the group; None: no limit."""
-    group = group_of(path, groups)
+    return headroom_left(path, user, group_of(path, groups))
+
+
+def headroom_left(path: Path, user: str, group: str) -> dict[str, float] | None:
+    """The same for a user that counts in a known group; "" for none."""
     limited = [
         _left(limit.resources, holding.resources)
         for level in path

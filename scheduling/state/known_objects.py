@@ -13,7 +13,7 @@ from scheduling.model.node import Node
 from scheduling.model.resources import FlavorResource
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.workload import Workload
-from scheduling.policies.headroom import QueueLevel, group_of, user_headroom, workloads_left
+from scheduling.policies.headroom import QueueLevel, group_of, headroom_left, user_headroom, workloads_left
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.reservations.reservation import Reservation
 from scheduling.state.state import State
@@ -38,6 +38,20 @@ class Headroom(NamedTuple):
     * workloads: the number of workloads that these limits leave; None: not limited.
     """
 
+    quota: dict[FlavorResource, int]
+    user: dict[str, int]
+    workloads: int | None
+
+
+class LevelHeadroom(NamedTuple):
+    """The amounts that one level of a ClusterQueue's path leaves to a user, in base units, each 0 or more.
+
+    * name: "ClusterQueue q" or "Cohort c".
+    * quota: the free quota there, of each flavor and resource of the ClusterQueue, with what the level may borrow.
+    * user, workloads: as those of a `Headroom`, by the limits of this level alone.
+    """
+
+    name: str
     quota: dict[FlavorResource, int]
     user: dict[str, int]
     workloads: int | None
@@ -125,20 +139,42 @@ class KnownObjects:
     def headroom(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> Headroom:
         """The amounts that the user may still use in the ClusterQueue; raises KeyError."""
         path = self.user_levels(cluster_queue)
-        groups = self._state.cluster_queues[cluster_queue].spec.resource_groups
         node = self._state.cluster_queues[cluster_queue].node
-        keys = [
-            FlavorResource(each.name, resource)
-            for group in groups
-            for each in group.flavors
-            for resource in each.resources
-        ]
+        keys = self._quota_keys(cluster_queue)
         limited = user_headroom(path, user, user_groups) or {}
         return Headroom(
             quota={key: max(0, node.cells[key].available()) for key in keys},
             user={resource: max(0, int(left)) for resource, left in limited.items()},
             workloads=workloads_left(path, user, group_of(path, user_groups)),
         )
+
+    def level_headrooms(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> list[LevelHeadroom]:
+        """The amounts that the ClusterQueue and each cohort above it leave to the user, from itself up; raises
+        KeyError."""
+        cq = self._state.cluster_queues[cluster_queue]
+        path = self.user_levels(cluster_queue)
+        group = group_of(path, user_groups)
+        cohorts = [(f"Cohort {node.name}", node) for node in cq.node.ancestors()]
+        nodes: list[tuple[str, QuotaNode]] = [(f"ClusterQueue {cq.name}", cq.node), *cohorts]
+        found: list[LevelHeadroom] = []
+        for name, node in nodes:
+            limits = [level for level in path if level.name == name]
+            left = headroom_left(limits, user, group) or {}
+            quota = {
+                key: max(0, node.cells[key].available()) for key in self._quota_keys(cluster_queue) if key in node.cells
+            }
+            own = {resource: max(0, int(amount)) for resource, amount in left.items()}
+            found.append(LevelHeadroom(name, quota, own, workloads_left(limits, user, group)))
+        return found
+
+    def _quota_keys(self, cluster_queue: str) -> list[FlavorResource]:
+        groups = self._state.cluster_queues[cluster_queue].spec.resource_groups
+        return [
+            FlavorResource(each.name, resource)
+            for group in groups
+            for each in group.flavors
+            for resource in each.resources
+        ]
 
     def holders(self, cluster_queue: str) -> list[str]:
         """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:

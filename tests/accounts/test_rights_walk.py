@@ -109,6 +109,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     **reads("cluster-queues", "{name}", TENANTS + "Q"),
     **reads("cohorts", "{name}", TENANTS + "Q"),
     **reads("devices", "{uuid}", EVERYBODY),
+    "GET headroom/": (EVERYBODY, None),
     "GET job-flows/": (EVERYBODY, None),
     **reads("limit-ranges", "{namespace}/{name}", TENANTS),
     **reads("local-queues", "{namespace}/{name}", TENANTS + "Q"),

@@ -134,6 +134,16 @@ def test_lists_are_tables_names_json_or_yaml(alice: Run) -> None:
     assert "cpus:cpu=10" in alice("get", "cq", "-o", "wide").output
 
 
+def test_headroom_shows_what_may_still_be_used_of_each_queue_and_level(alice: Run) -> None:
+    lines = [line.split() for line in alice("headroom").output.splitlines()]
+    assert lines[0][:4] == ["NAMESPACE", "LOCALQUEUE", "LEVEL", "RESOURCE"]
+    assert ["team", "queue", "-", "cpu", "10", "10", "-", "-"] in lines
+    assert "ClusterQueue main" in alice("headroom", "queue", "-n", "team", "-o", "wide").output
+    assert json.loads(alice("headroom", "-o", "json").output)[0]["levels"][0]["level"] == "ClusterQueue main"
+    ran = alice("headroom", "none", "-n", "team")
+    assert (ran.code != 0, "no LocalQueue none" in ran.error) == (True, True)
+
+
 def test_one_object_as_yaml_is_its_manifest(alice: Run) -> None:
     manifest = alice("get", "cq", "main", "-o", "yaml").output
     assert yaml.safe_load(manifest)["kind"] == "ClusterQueue"

@@ -24,7 +24,7 @@ _BY_STATUS: Final = {401: 4, 403: 4, 404: 3, 409: 5, 412: 5, 428: 5, 503: 6}
 _CLOSED_PIPE: Final = 141
 """The exit code of a process that SIGPIPE ends, which is how kubectl ends."""
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "read_commands": ("get", "list", "describe", "top", "overview", "api-resources"),
+    "read_commands": ("get", "list", "describe", "top", "headroom", "overview", "api-resources"),
     "workload_commands": ("submit", "wait", "stop", "resume", "queue", "explain"),
     "action_commands": (
         "hold", "release", "requeue", "cancel", "priority", "cordon", "uncordon", "drain", "preview", "history",

@@ -1,4 +1,4 @@
-"""get, describe, top, overview, api-resources."""
+"""get, describe, top, headroom, overview, api-resources."""
 
 from __future__ import annotations
 
@@ -272,6 +272,42 @@ def _amount(resource: str, amount: int) -> str:
     return str(amount)
 
 
+def _headroom(
+    queue: Annotated[str, typer.Argument(help="A LocalQueue; without one, all to which you may submit.")] = "",
+    namespace: Namespace = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what you may still use, by free quota and limits: of each LocalQueue, with -o wide also of each level."""
+    with client() as asked:
+        found = asked.read("headroom", namespace=namespace_of(namespace) if namespace or queue else "")
+    rows = [row for row in found["results"] if queue in ("", row["name"])]
+    if queue and not rows:
+        raise ClientError(
+            f"Not found: no LocalQueue {queue} in namespace {namespace_of(namespace)} takes your workloads."
+        )
+    if found["truncated"]:
+        warn("There are more LocalQueues: name a namespace with -n.")
+    if output in (Output.JSON, Output.YAML, Output.NAME):
+        write_rows(LOCAL_QUEUES, rows, output)
+        return
+    titles = ["NAMESPACE", "LOCALQUEUE", "LEVEL", "RESOURCE", "FREE", "QUOTA-FREE", "LIMIT-FREE", "WORKLOADS"]
+    write_table(titles, [line for row in rows for line in _headroom_lines(row, levels=output is Output.WIDE)])
+    for row in rows:
+        if not row["active"]:
+            warn(f"{row['namespace']}/{row['name']}: {row['message']}")
+
+
+def _headroom_lines(row: Mapping[str, Any], *, levels: bool) -> Iterator[list[str]]:
+    """The lines of a LocalQueue: one for each resource, and for each resource of each level."""
+    parts = [("-", row), *((level["level"], level) for level in row["levels"] if levels)]
+    for name, part in parts:
+        workloads = "-" if part["workloads"] is None else str(part["workloads"])
+        for each in part["resources"]:
+            amounts = [each.get("free"), each["quota_free"], each["user_free"]]
+            shown = ["-" if amount is None else _amount(each["resource"], amount) for amount in amounts]
+            yield [row["namespace"], row["name"], name, each["resource"], *shown, workloads]
+
+
 def _overview() -> None:
     """The cluster in a few lines: health, totals and why workloads wait."""
     with client() as asked:
@@ -310,5 +346,6 @@ def register(app: typer.Typer) -> None:
     app.command("list", hidden=True)(_get)
     app.command("describe")(_describe)
     app.command("top")(_top)
+    app.command("headroom")(_headroom)
     app.command("overview")(_overview)
     app.command("api-resources")(_api_resources)

@@ -339,6 +339,7 @@ def configuration(day: Day) -> None:
     day.call("patch", "local-queues/{namespace}/{name}/", {"stop_policy": "None"}, namespace=NAMESPACE, name="research")
     day.call("get", "local-queues/{namespace}/{name}/", namespace=NAMESPACE, name="research")
     day.call("get", "local-queues/{namespace}/{name}/headroom/", namespace=NAMESPACE, name="research")
+    day.call("get", "headroom/", query={"namespace": NAMESPACE})
     day.call("get", "resource-flavors/{name}/", name="a100")
     day.call("patch", "resource-flavors/{name}/", labels, name="a100")
     day.call("get", "admission-checks/{name}/", name="billing")

@@ -101,3 +101,53 @@ def test_a_namespace_that_the_queue_does_not_select_is_told(limited: Cluster, al
     decide(limited)
     found = alice.get(ADDRESS).json()
     assert (found["active"], found["message"]) == (False, "ClusterQueue queue-team-a does not select namespace team-a")
+
+
+ALL = "/api/v1/headroom/"
+
+
+def test_all_queues_of_a_submitter_have_the_headroom_of_each_level(limited: Cluster, bob: SchemaClient) -> None:
+    found = bob.get(ALL).json()
+    (row,) = found["results"]
+    assert not found["truncated"]
+    assert (row["namespace"], row["name"], row["workloads"]) == ("team-a", "main", 2)
+    assert row["resources"] == bob.get(ADDRESS).json()["resources"]
+    assert row["levels"] == [
+        {
+            "level": "ClusterQueue queue-team-a",
+            "workloads": None,
+            "resources": [{"resource": "cpu", "quota_free": 6000, "user_free": 3000}],
+        },
+        {
+            "level": "Cohort all",
+            "workloads": 2,
+            "resources": [{"resource": "cpu", "quota_free": 6000, "user_free": None}],
+        },
+    ]
+
+
+def test_only_queues_to_which_the_reader_may_submit_are_listed(
+    limited: Cluster, alice: SchemaClient, charlie: SchemaClient
+) -> None:
+    LocalQueue.objects.create(
+        cluster=limited, namespace="team-b", name="lost", cluster_queue_name="none", created_at=START
+    )
+    named = [(row["namespace"], row["name"]) for row in alice.get(ALL).json()["results"]]
+    assert named == [("team-a", "main"), ("team-b", "lost")]
+    (row,) = charlie.get(ALL).json()["results"]
+    assert (row["name"], row["active"], row["resources"], row["levels"]) == ("lost", False, [], [])
+    assert [row["name"] for row in alice.get(f"{ALL}?namespace=team-b").json()["results"]] == ["lost"]
+    assert charlie.get(f"{ALL}?namespace=team-a").json()["results"] == []
+
+
+def test_a_viewer_may_submit_nowhere(limited: Cluster, vera: SchemaClient) -> None:
+    assert vera.get(ALL).json()["results"] == []
+
+
+def test_a_long_list_says_that_it_is_cut(limited: Cluster, alice: SchemaClient) -> None:
+    LocalQueue.objects.bulk_create(
+        LocalQueue(cluster=limited, namespace="team-b", name=f"q{n}", cluster_queue_name="none", created_at=START)
+        for n in range(1000)
+    )
+    found = alice.get(ALL).json()
+    assert (len(found["results"]), found["truncated"]) == (1000, True)
