@@ -69,9 +69,20 @@ def conditions(item: Row) -> str:
     return ",".join(each["type"] for each in found if each["status"] == "True") or NONE
 
 
+def row_conditions(row: Row) -> str:
+    """The types of a row's conditions that are true."""
+    return conditions({"status": row})
+
+
 def is_active(item: Row) -> bool:
-    """Whether a manifest has the condition Active."""
-    return "Active" in conditions(item).split(",")
+    """Whether a manifest, or a row, has the condition Active."""
+    found = conditions(item) if "metadata" in item else row_conditions(item)
+    return "Active" in found.split(",")
+
+
+def usage(row: Row) -> str:
+    """The usage of a queue's row: flavor:resource=used/nominal, in base units."""
+    return ";".join(f"{c['flavor']}:{c['resource']}={c['used']}/{c['nominal']}" for c in row["usage"]) or NONE
 
 
 def quota(item: Row) -> str:

@@ -32,7 +32,7 @@ def _headers(token: str) -> dict[str, str]:
 def _moment(call: Call[Any], at: str) -> dict[str, str]:
     """The parameter of a read of the past. Raises `ClientError` for a call that has none."""
     if call.method != "GET" or call.is_wire:
-        raise ClientError("at: Forbidden: earlier states are shown of workloads, nodes and devices, as tables.")
+        raise ClientError("at: Forbidden: manifests are of the present: earlier states are shown as tables.")
     return {"at": at}
 
 
@@ -79,6 +79,11 @@ class Client:
         self.cluster = cluster
         self._at = at
         self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout_seconds, verify=verify)
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it reads the state of an earlier moment."""
+        return bool(self._at)
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ from accounts.models import Cluster, Role, RoleBinding
 from clusters.manifests import apply_manifests
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from kueueweb_client import ApiError, Client, calls
-from queues.models import ClusterQueue, Workload
+from queues.models import ClusterQueue, Cohort, Workload
 from scheduler.leader.engine import Engine
 from tests.client.conftest import Run, start
 from tests.client.forwarding_server import Forwarding, forwarding
@@ -231,11 +231,41 @@ def test_an_earlier_state_is_listed_and_explained(alice: Run) -> None:
     assert "w-0" not in alice("get", "workloads").output
     assert "w-0" in alice("get", "workloads", "--at", at).output
     assert alice("get", "nodes", "--at", at).code == 0
-    assert "workloads, nodes and devices" in alice("get", "cq", "--at", at).error
+    assert "not of pods" in alice("get", "pods", "--at", at).error
     assert alice("explain", "w-0", "--at", at).output.startswith("Pending: ")
     assert alice("explain", "w-0").error.startswith("NotFound")
     assert "--at: Forbidden with --watch" in alice("get", "workloads", "-w", "--at", at).error
+    assert "--field-selector: Unsupported" in alice(
+        "get", "cq", "--field-selector", "spec.stopPolicy=Hold", "--at", at
+    ).error  # fmt: skip
     refused = alice("get", "workloads", "-o", "yaml", "--at", at)
     assert "at: Forbidden" in refused.error
     before = alice("get", "workloads", "--at", "2020-01-01T00:00:00Z")
     assert "The earliest is from" in before.error
+
+
+def test_queues_and_cohorts_of_an_earlier_state_are_listed(alice: Run) -> None:
+    submit(2)
+    alice("apply", "-f", "-", text="{apiVersion: kueue.x-k8s.io/v1beta2, kind: Cohort, metadata: {name: all}}")
+    at = take_checkpoint(Cluster.objects.get()).taken_at.isoformat()
+    ClusterQueue.objects.filter(name="main").update(stop_policy="Hold")
+    Workload.objects.all().delete()
+    queue = alice("get", "cq", "main", "--at", at)
+    assert queue.code == 0, queue
+    title, row = queue.output.splitlines()
+    assert title.split() == ["NAME", "COHORT", "STRATEGY", "PENDING", "RESERVING", "ADMITTED", "STOP", "AGE"]
+    assert row.split()[:7] == ["main", "-", "BestEffortFIFO", "2", "0", "0", "None"]
+    assert "Hold" in alice("get", "cq", "main").output
+    assert "=0/" in alice("get", "cq", "-o", "wide", "--at", at).output
+    assert alice("get", "lq", "-c", "main", "-o", "name", "--at", at).output == "localqueue/queue\n"
+    assert alice("get", "lq", "-c", "other", "-o", "name", "--at", at).output == ""
+    assert alice("get", "lq", "-n", "elsewhere", "-o", "name", "--at", at).output == ""
+    assert alice("get", "cq", "--inactive", "-o", "name", "--at", at).output == ""
+    assert "main" in alice("get", "cq", "--active", "--at", at).output
+    Cohort.objects.all().delete()
+    assert alice("get", "cohorts", "-o", "name", "--at", at).output == "cohort/all\n"
+    assert alice("get", "cohorts", "-o", "name").output == ""
+    found = yaml.safe_load(alice("get", "cq", "main", "-o", "yaml", "--at", at).output)
+    assert (found["kind"], found["metadata"]["name"], found["status"]["pending"]) == ("ClusterQueue", "main", 2)
+    assert "main" in alice("top", "queues", "--at", at).output
+    assert alice("get", "nodes,devices,cq,lq,cohorts,workloads", "--at", at).code == 0

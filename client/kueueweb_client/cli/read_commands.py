@@ -29,6 +29,7 @@ from kueueweb_client.cli.session import (
 )
 from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.nouns import ALL, CLUSTER_QUEUES, EVENTS, LOCAL_QUEUES, NOUNS, PODS, WORKLOADS, Noun, Source
+from kueueweb_client.past_nouns import past_noun
 
 if TYPE_CHECKING:
     from kueueweb_client.client import Client
@@ -107,6 +108,9 @@ def _get(
     filters = {key: value for key, value in given.items() if value}
     for noun, _ in targets:
         check_filters(noun, filters, of)
+    if at:
+        targets = [(past_noun(noun), names) for noun, names in targets]
+        _require_metadata(field_selector)
     single = watch or (len(targets) == 1 and len(targets[0][1]) == 1)
     shown = printer(form_of_all, single=single, prefixed=len(targets) > 1)
     wanted = Selection(
@@ -141,6 +145,16 @@ def _targets(words: Sequence[str]) -> list[Target]:
     return [(noun, names) for noun in nouns]
 
 
+def _require_metadata(field_selector: str) -> None:
+    """Raise `ClientError` for a field that rows of an earlier state do not have."""
+    for part in filter(None, field_selector.split(",")):
+        if not part.strip().startswith("metadata."):
+            raise ClientError(
+                f'--field-selector: Unsupported value: "{part.strip()}": with --at, supported fields are metadata.name '
+                "and metadata.namespace"
+            )
+
+
 def _statuses(text: str) -> str:
     """The states in the server's words, in any case. Raises `ClientError` for another word."""
     known = {each.lower(): each for each in STATUSES}
@@ -153,12 +167,12 @@ def _statuses(text: str) -> str:
 def _write(
     asked: Client, noun: Noun, selection: Selection, shown: Printer, *, watch: bool, active: bool | None
 ) -> None:
-    if active is not None and noun not in (CLUSTER_QUEUES, LOCAL_QUEUES):
+    if active is not None and noun.kind not in (CLUSTER_QUEUES.kind, LOCAL_QUEUES.kind):
         raise ClientError(f"Forbidden: --active does not filter {noun.plural}")
     for number, page in enumerate(_pages(asked, noun, selection, for_table=shown.form.is_table, watch=watch)):
         found = [item for item in page if active is None or is_active(item) is active]
         shown.page(noun, found)
-        if not number:
+        if not number and not asked.is_past:
             completion.remember(asked, noun, selection.namespace, [name_of(item) for item in found])
 
 
@@ -223,10 +237,12 @@ def _describe_fields(row: Mapping[str, Any], indent: str = "") -> None:
 
 
 def _top(
-    kind: Annotated[str, typer.Argument(help="nodes, devices or queues")] = "nodes", output: OutputOption = Output.TABLE
+    kind: Annotated[str, typer.Argument(help="nodes, devices or queues")] = "nodes",
+    output: OutputOption = Output.TABLE,
+    at: At = "",
 ) -> None:
-    """Show current usage: devices by node or one by one, or quota by queue, flavor and resource."""
-    with client() as asked:
+    """Show usage, now or at an earlier time: devices by node or one by one, or quota by queue, flavor and resource."""
+    with client(at) as asked:
         if kind in ("queue", "queues", "cq", "clusterqueues"):
             tree = asked.read("cohorts", "tree")
             write_table(

@@ -131,7 +131,8 @@ class Reader:
             yield from self._wire_pages()
             return
         if noun.source is Source.ROWS:
-            found: Iterable[list[Row]] = ([row_object(noun, row) for row in page] for page in self._listed())
+            chosen = ([row for row in page if self._is_chosen(row)] for page in self._listed())
+            found: Iterable[list[Row]] = ([row_object(noun, row) for row in page] for page in chosen)
         else:
             found = [self._client.send(calls.manifest_objects(noun.kind.lower()))["items"]]
         has_labels, has_fields = labels_match(selection.labels), fields_match(selection.fields)
@@ -176,7 +177,18 @@ class Reader:
             return
         has_labels, has_fields = labels_match(selection.labels), fields_match(selection.fields)
         for page in self._listed():
-            yield [row for row in page if has_labels(found := row_object(self._noun, row)) and has_fields(found)]
+            yield [
+                row
+                for row in page
+                if self._is_chosen(row) and has_labels(found := row_object(self._noun, row)) and has_fields(found)
+            ]
+
+    def _is_chosen(self, row: Row) -> bool:
+        """Whether a row is of the namespace, and matches REST's filters: a list without selectors has all."""
+        where = self._selection.namespace if self._noun.namespaced else ""
+        return where in ("", row.get("namespace")) and all(
+            row.get(key) == value for key, value in self._selection.filters.items()
+        )
 
     def _listed(self) -> Iterator[list[Row]]:
         """REST's rows of a kind without selectors."""

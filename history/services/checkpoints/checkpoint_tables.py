@@ -48,7 +48,8 @@ FORMAT: Final = 1
 FINISHED_SECONDS: Final = 3600
 """A checkpoint has the workloads that finished at most so long before it."""
 MOST_BYTES: Final = 2**30
-"""Inflated content that is larger is damaged: that of 10,000 workloads has some 10 MiB."""
+"""Inflated content that is larger is not written, and is damaged where it is read: that of 10,000 workloads has some
+10 MiB."""
 _LEVEL: Final = 3
 
 _OF_CLUSTER: Final = "row.cluster_id = {cluster}"
@@ -101,6 +102,13 @@ class DamagedContent(Exception):
     """The content of a checkpoint does not have the layout."""
 
 
+class TooMuchContent(Exception):
+    """The rows of a cluster have more bytes than a checkpoint may have."""
+
+    def __init__(self) -> None:
+        super().__init__(f"its rows have more than {MOST_BYTES // 2**20} MiB, the most that a checkpoint has")
+
+
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """The rows of one table in COPY's text format."""
@@ -111,8 +119,13 @@ class TableRows:
 
 
 def read_tables(cluster_id: int, now: datetime) -> bytes:
-    """The rows of a cluster as this transaction sees them, compressed."""
-    return _written([_read(model, condition, cluster_id, now) for model, condition in TABLES])
+    """The rows of a cluster as this transaction sees them, compressed. Raises TooMuchContent."""
+    found: list[TableRows] = []
+    left = MOST_BYTES
+    for model, condition in TABLES:
+        found.append(_read(model, condition, cluster_id, now, left))
+        left -= len(found[-1].rows)
+    return _written(found)
 
 
 def tables_in(content: bytes) -> list[TableRows]:
@@ -155,7 +168,7 @@ def key_of(model: type[Model]) -> str:
     return str(model._meta.pk.column)
 
 
-def _read(model: type[Model], condition: str, cluster_id: int, now: datetime) -> TableRows:
+def _read(model: type[Model], condition: str, cluster_id: int, now: datetime, most_bytes: int) -> TableRows:
     columns = columns_of(model)
     oldest = now - timedelta(seconds=FINISHED_SECONDS)
     query = sql.SQL("COPY (SELECT {columns} FROM {table} AS row WHERE {condition} ORDER BY {key}) TO STDOUT").format(
@@ -164,12 +177,21 @@ def _read(model: type[Model], condition: str, cluster_id: int, now: datetime) ->
         table=sql.Identifier(model._meta.db_table),
         condition=sql.SQL(condition).format(cluster=sql.Literal(cluster_id), oldest=sql.Literal(oldest)),
     )
+    parts, size = [], 0
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:
-        return TableRows(model._meta.db_table, columns, b"".join(bytes(part) for part in copy))
+        for part in copy:
+            size += len(part)
+            if size > most_bytes:
+                raise TooMuchContent
+            parts.append(bytes(part))
+    return TableRows(model._meta.db_table, columns, b"".join(parts))
 
 
 def _written(tables: Sequence[TableRows]) -> bytes:
     head: list[dict[str, Any]] = [
         {"table": found.table, "columns": found.columns, "bytes": len(found.rows)} for found in tables
     ]
-    return zlib.compress(b"".join([orjson.dumps(head), b"\n", *(found.rows for found in tables)]), _LEVEL)
+    text = b"".join([orjson.dumps(head), b"\n", *(found.rows for found in tables)])
+    if len(text) > MOST_BYTES:
+        raise TooMuchContent
+    return zlib.compress(text, _LEVEL)

@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
 from history.models import Checkpoint
-from history.services.checkpoints.checkpoint_tables import FORMAT, read_tables
+from history.services.checkpoints.checkpoint_tables import FORMAT, TooMuchContent, read_tables
 from queues.models import Workload
 from scheduler.api.queue_status import NO_FIGURES
 from scheduler.live.published import read_published
@@ -73,6 +73,10 @@ def _taken(cluster_id: int, minutes: int) -> bool:
             take_checkpoint(cluster)
         except (OperationalError, InterfaceError):
             raise
+        except TooMuchContent as error:
+            _log.error("cluster %s: no checkpoint: %s", cluster.name, error)
+            _failed_at[cluster_id] = time.monotonic()
+            return False
         except Exception:  # noqa: BLE001 (whatever it is, the other clusters have theirs)
             _log.exception("cluster %s: no checkpoint; the next attempt is in %d s", cluster.name, _PAUSE_SECONDS)
             _failed_at[cluster_id] = time.monotonic()
@@ -88,7 +92,7 @@ def _is_due(cluster_id: int, minutes: int) -> bool:
 
 
 def take_checkpoint(cluster: Cluster) -> Checkpoint:
-    """Store the rows of a cluster as they are now."""
+    """Store the rows of a cluster as they are now. Raises TooMuchContent."""
     started = time.perf_counter()
     alone = not connection.in_atomic_block
     with transaction.atomic():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -27,7 +28,7 @@ from history.services.checkpoints.past_rows import (
     find_checkpoint,
     showing_rows,
 )
-from queues.models import ClusterQueue, PodSet, Workload
+from queues.models import ClusterQueue, Job, PodSet, Workload
 from queues.services.workloads import record_finished
 from scheduler.api.queue_status import numbers_of_rows
 from scheduler.leader.engine import Engine
@@ -36,6 +37,7 @@ from tests.engines import NOW, in_another_session
 from tests.factories import make_cluster, make_cluster_queue, make_node, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -181,6 +183,22 @@ class TestBrokenRows:
         assert take_all_due() == 0
         assert tried == [cluster.pk, west.pk, cluster.pk]
 
+    def test_more_rows_than_a_checkpoint_may_have_are_not_kept(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A checkpoint that is written can be read."""
+        size = len(zlib.decompress(bytes(take_checkpoint(cluster).content)))
+        for most, taken in ((size, 1), (size - 1, 0), (size // 2, 0)):
+            Checkpoint.objects.all().delete()
+            checkpoint_taking._failed_at.clear()
+            monkeypatch.setattr(checkpoint_tables, "MOST_BYTES", most)
+            assert take_all_due() == taken
+            assert Checkpoint.objects.count() == taken
+            if taken:
+                with showing_rows(Checkpoint.objects.get()):
+                    assert Workload.objects.count() == 2
+        assert "cluster default: no checkpoint: its rows have more than" in caplog.text
+
 
 def damaged(found: Checkpoint, content: bytes) -> None:
     Checkpoint.objects.filter(pk=found.pk).update(content=content)
@@ -188,6 +206,30 @@ def damaged(found: Checkpoint, content: bytes) -> None:
 
 def without_line(content: bytes) -> bytes:
     return zlib.compress(zlib.decompress(content).partition(b"\n")[2])
+
+
+class TestMissingRows:
+    def test_a_reference_to_a_row_that_is_not_kept_is_empty(self, cluster: Cluster) -> None:
+        """A checkpoint has the jobs of its workloads: not the group of such a job, which has no workload itself."""
+        group, member = (
+            Job.objects.create(
+                cluster=cluster,
+                namespace="team",
+                name=name,
+                kind="Pod",
+                manifest={},
+                created_at=timezone.now(),
+                uid=uuid4(),
+            )
+            for name in ("group", "member")
+        )
+        Job.objects.filter(pk=member.pk).update(group=group)
+        Workload.objects.filter(name="a").update(job=member)
+        with showing_rows(take_checkpoint(cluster)):
+            kept = Job.objects.get()
+            assert (kept.name, kept.group_id, kept.group) == ("member", None, None)
+            assert Workload.objects.get(name="a").job == kept
+            assert Workload.objects.get(name="large").job_id is None
 
 
 class TestDamage:
