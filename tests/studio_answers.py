@@ -18,6 +18,7 @@ from foundation.redis_client import redis_client
 from studio.models import Question, QuestionState
 from studio.services.leases import end_question, store_first_answer, take_question
 from studio.services.questions import ask_preview
+from studio.services.run_histories import RunHistories
 from studio.services.trials import prepare_trial
 from tests.patience import PATIENCE_SECONDS
 
@@ -33,7 +34,7 @@ def answer_questions() -> list[Question]:
     studio, found = uuid4(), []
     while (question := take_question(studio)) is not None:
         try:
-            trial = prepare_trial(question)
+            trial = prepare_trial(question, RunHistories())
             answer = trial.work(lambda: True, partial(_store_first, question.pk, studio))
         except KueuewebError as error:
             end_question(question.pk, studio, QuestionState.FAILED, reason=error.reason, message=error.message)

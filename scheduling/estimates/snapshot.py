@@ -62,6 +62,8 @@ class Unknown(StrEnum):
     """In more than a tenth of the forward runs it does not start, so the interval has no end."""
     BEYOND_REACH = "BeyondReach"
     """The forward runs ended at their limit of time before it started: it starts later than they reached."""
+    NO_MEMORY = "NoMemory"
+    """The memory that a plan's forward runs may take did not suffice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,17 @@ class Tallies:
             found = self.by_queue[cluster_queue] = _Tally.empty(self.hours)
         return found
 
+    def add(self, more: Tallies) -> None:
+        """Add the sums of another run."""
+        for name, tally in more.by_queue.items():
+            own = self.of(name)
+            own.started += tally.started
+            own.ended += tally.ended
+            own.waiting += tally.waiting
+            own.device_seconds += tally.device_seconds
+            for waits, others in zip(own.waits, tally.waits, strict=True):
+                waits += others
+
 
 class HourLog:
     """The log of one forward run, which adds to the tallies. Variants count as their parent."""

@@ -189,15 +189,23 @@ class _Runs:
     def run(self, has_time: HasTime) -> None:
         """Make the pairs: the first ones share the whole time, further ones are made as long as another one fits."""
         for number in range(RUNS):
-            if number >= MIN_RUNS and (not has_time(number / (number + 1)) or not self.reach):
+            if number >= MIN_RUNS and not has_time(number / (number + 1)):
                 return
-            left = 1.0 if number >= MIN_RUNS else (number + 1) / MIN_RUNS
-            half = 1.0 if number >= MIN_RUNS else (number + 0.5) / MIN_RUNS
-            for side, tallies, share in zip(self._sides, self.tallies, (half, left), strict=True):
+            shares = (1.0, 1.0) if number >= MIN_RUNS else ((number + 0.5) / MIN_RUNS, (number + 1) / MIN_RUNS)
+            found = [Tallies(self._hours) for _ in self._sides]
+            reach = min(
                 self._one(side, tallies, number, partial(has_time, share))
+                for side, tallies, share in zip(self._sides, found, shares, strict=True)
+            )
+            if self.pairs and 2 * reach < self.reach:
+                return  # fewer pairs say more than shorter ones
+            self.reach = min(self.reach, reach)
+            for tallies, more in zip(self.tallies, found, strict=True):
+                tallies.add(more)
             self.pairs += 1
 
-    def _one(self, side: _Side, tallies: Tallies, number: int, go_on: GoOn) -> None:
+    def _one(self, side: _Side, tallies: Tallies, number: int, go_on: GoOn) -> int:
+        """Make a run; return the whole hours that it reached."""
         world, now, horizon = self._world, self._now, self._hours * HOUR_SECONDS
         remaining, lengths = self._lengths.of_run(number)
         ends = {key: remaining[key] for key in side.running} | dict.fromkeys(side.stopping, STOPPING_SECONDS)
@@ -214,8 +222,7 @@ class _Runs:
             log.close()
         finally:
             world.undo(point)
-        if run.is_cut:
-            self.reach = min(self.reach, int(run.reached // HOUR_SECONDS))
+        return int(run.reached // HOUR_SECONDS) if run.is_cut else self._hours
 
 
 def no_hours(asked_hours: int, why: Unknown) -> HoursAhead:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from studio.api.effects import EffectsSerializer, shown_effects
+from studio.api.hour_answers import HoursAheadSerializer, shown_hours
 from studio.services.visible_names import VisibleNames
 
 _MAX_LISTED: Final = 200
@@ -115,12 +116,19 @@ class WhatIfSerializer(serializers.Serializer[Any]):
 
     first = FirstAnswerSerializer(help_text="After the first cycles.")
     whole = WholeAnswerSerializer(allow_null=True, help_text="Null until the cycles are idle.")
+    hours = HoursAheadSerializer(
+        allow_null=True, help_text="Null unless it was asked for, and until the forward runs have ended."
+    )
 
 
 def shown_what_if(answer: Mapping[str, Any], names: VisibleNames) -> dict[str, Any]:
     """Return a stored answer as this reader may see it."""
     whole = answer["whole"]
-    return {"first": _part(answer["first"], names), "whole": None if whole is None else _whole(whole, names)}
+    return {
+        "first": _part(answer["first"], names),
+        "whole": None if whole is None else _whole(whole, names),
+        "hours": shown_hours(answer["hours"], names) if answer.get("hours") else None,
+    }
 
 
 def _part(found: Mapping[str, Any], names: VisibleNames) -> dict[str, Any]:

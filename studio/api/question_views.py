@@ -22,6 +22,7 @@ from accounts.services.actor import request_id
 from foundation.exceptions import Conflict
 from queues.models import Workload
 from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.studio.hours_ahead import MAX_HOURS
 from studio.api.applied_plans import AppliedSerializer, PlanResultSerializer
 from studio.api.plan_answers import WhatIfSerializer, shown_what_if
 from studio.api.remedies import RemediesSerializer, shown_remedies
@@ -56,6 +57,13 @@ class QuestionRequestSerializer(serializers.Serializer[Any]):
         trim_whitespace=False,
     )
     name = Text(required=False, allow_blank=True, default="", max_length=_MAX_NAME, help_text=_NAME_HELP)
+    hours = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=MAX_HOURS,
+        help_text="Of `what-if`: look so many hours ahead after the whole answer. 0: do not.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Each kind has its own inputs."""
@@ -65,6 +73,8 @@ class QuestionRequestSerializer(serializers.Serializer[Any]):
             raise ValidationError({"plan": "Required value: the changes to try."})
         if attrs["kind"] != QuestionKind.WHAT_IF and attrs["name"]:
             raise ValidationError({"name": "Forbidden: only plans (what-if) are saved."})
+        if attrs["kind"] != QuestionKind.WHAT_IF and attrs["hours"]:
+            raise ValidationError({"hours": "Forbidden: only plans (what-if) are followed for hours."})
         return attrs
 
 
@@ -106,6 +116,7 @@ class QuestionSerializer(QuestionSummarySerializer):
     """A question, and its answer in the field of its kind."""
 
     plan = serializers.CharField(allow_null=True, help_text="The text that was asked; null for another kind.")
+    hours = serializers.IntegerField(help_text="The hours ahead that were asked for.")
     remedies = RemediesSerializer(allow_null=True, help_text="Null for another kind, and until it is answered.")
     what_if = WhatIfSerializer(
         allow_null=True, help_text="Null for another kind, and until its first answer; its state is then still Running."
@@ -142,6 +153,7 @@ def question_json(question: Question, access: Access) -> dict[str, Any]:
     names = VisibleNames(access, question.cluster)
     return summary_json(question) | {
         "plan": question.inputs["plan"] if kind == QuestionKind.WHAT_IF else None,
+        "hours": question.inputs.get("hours", 0),
         "remedies": shown_remedies(answer, access) if answer and kind == QuestionKind.REMEDIES else None,
         "what_if": shown_what_if(answer, names) if answer and kind == QuestionKind.WHAT_IF else None,
         "applied": question.applied,
@@ -227,7 +239,8 @@ class QuestionListView(_QuestionView):
         with transaction.atomic():
             store_plan(self.cluster, plan, self.access, user)
             transaction.set_rollback(True)
-        return ask_question(user, self.cluster, QuestionKind.WHAT_IF, {"plan": asked["plan"]}, name=asked["name"])
+        inputs = {"plan": asked["plan"]} | ({"hours": asked["hours"]} if asked["hours"] else {})
+        return ask_question(user, self.cluster, QuestionKind.WHAT_IF, inputs, name=asked["name"])
 
     def _remedies(self, asked: Mapping[str, Any]) -> Question:
         namespace, name = asked["namespace"], asked["name"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
@@ -26,7 +26,8 @@ from scheduling.studio.foretold_starts import ForetoldStart, foretell_starts
 from scheduling.world import World
 from studio.models import EstimateRound
 from studio.services.children import Child, GoOn, Limits, Outcome, Tell, Work
-from studio.services.kept_estimates import judge_estimates, read_estimators, read_runs, store_estimates
+from studio.services.kept_estimates import judge_estimates, read_estimators, store_estimates
+from studio.services.run_histories import RunHistories
 
 RENEW_SECONDS: Final = 60.0
 """Estimates are renewed after this time, although nothing has changed."""
@@ -65,8 +66,6 @@ Fork = Callable[[Work, Limits], Child]
 class _Known:
     """A cluster as its last round left it."""
 
-    history: RunHistory = field(default_factory=RunHistory)
-    newest_record: int = 0
     queue: tuple[Any, ...] = ()
     started: float = float("-inf")
     rest_until: float = float("-inf")
@@ -82,10 +81,11 @@ class _Round:
 class EstimateRounds:
     """The rounds of one studio."""
 
-    def __init__(self, studio: UUID, memory_mib: int, fork: Fork) -> None:
+    def __init__(self, studio: UUID, memory_mib: int, fork: Fork, histories: RunHistories) -> None:
         self._studio = studio
         self._limits = Limits(TRY_SECONDS, memory_mib)
         self._fork = fork
+        self._histories = histories
         self._known: dict[int, _Known] = {}
         self._round: _Round | None = None
         self._looked_at = float("-inf")
@@ -124,12 +124,13 @@ class EstimateRounds:
         """Begin the round that is due for the longest time."""
         clusters = [*Cluster.objects.exclude(mode__in=MIRRORED_MODES)]
         self._known = {cluster.pk: self._known.get(cluster.pk, _Known()) for cluster in clusters}
+        self._histories.keep(self._known)
         for cluster in sorted(clusters, key=lambda each: self._known[each.pk].started):
             known, queue = self._known[cluster.pk], _queue_of(cluster)
             if not _is_due(known, queue) or not self._take(cluster):
                 continue
             known.started, known.queue = time.monotonic(), queue
-            _try(cluster, partial(self._begin, cluster, known, waits=bool(queue[4])))
+            _try(cluster, partial(self._begin, cluster, waits=bool(queue[4])))
             return
 
     def _take(self, cluster: Cluster) -> bool:
@@ -137,17 +138,17 @@ class EstimateRounds:
             cursor.execute(_TAKE, {"cluster": cluster.pk, "studio": self._studio, "seconds": LEASE_SECONDS})
             return cursor.fetchone() is not None
 
-    def _begin(self, cluster: Cluster, known: _Known, *, waits: bool) -> None:
+    def _begin(self, cluster: Cluster, *, waits: bool) -> None:
         now = time.time()
         made_at = datetime.fromtimestamp(now, UTC)
         judge_estimates(cluster, made_at)
-        known.newest_record = read_runs(cluster, known.history, known.newest_record)
+        history = self._histories.of(cluster)
         if not waits:
             self._renewed(cluster, made_at, ())
             return
-        estimators = read_estimators(cluster, known.history)
+        estimators = read_estimators(cluster, history)
         with kept_world(cluster, now) as world:
-            work = partial(_try_starts, world, cluster.pk, now, known.history, estimators)
+            work = partial(_try_starts, world, cluster.pk, now, history, estimators)
         self._round = _Round(cluster, made_at, self._fork(work, self._limits))
 
     def _store(self, ended: _Round) -> None:

@@ -36,6 +36,7 @@ from studio.services.leases import (
     take_question,
 )
 from studio.services.live_answers import announce_answer
+from studio.services.run_histories import RunHistories
 from studio.services.trials import Trial, prepare_trial
 
 _RENEW_SECONDS: Final = LEASE_SECONDS / 5
@@ -78,7 +79,8 @@ class Studio:
         self._woken = False
         self._forks = 0
         self._beat_at = self._renewed_at = float("-inf")
-        self._estimates = EstimateRounds(self.id, limits.memory_mib, self._fork)
+        self._histories = RunHistories()
+        self._estimates = EstimateRounds(self.id, limits.memory_mib, self._fork, self._histories)
 
     def stop(self) -> None:
         """End after the present turn. Signal handlers may call this."""
@@ -175,7 +177,7 @@ class Studio:
         if question is None:
             return False
         try:
-            trial = prepare_trial(question)
+            trial = prepare_trial(question, self._histories)
         except (OperationalError, InterfaceError):
             raise  # the database is away: the lease ends, and the question is taken up again
         except KueuewebError as error:

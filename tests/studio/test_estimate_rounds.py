@@ -30,6 +30,7 @@ from studio.models import EstimateRound, KeptEstimate
 from studio.services.children import MAX_ANSWER_BYTES, Child, Limits, Outcome, Work
 from studio.services.estimate_rounds import MAX_BEYOND_REACH, EstimateRounds, estimates_json
 from studio.services.kept_estimates import judge_estimates, open_estimates, read_estimators, read_runs, store_estimates
+from studio.services.run_histories import RunHistories
 from studio.tasks import ESTIMATE_RETENTION, prune_estimates
 from tests.acceptance.processes import wait_for
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
@@ -241,7 +242,7 @@ class NoRounds(EstimateRounds):
 
     def __init__(self) -> None:
         self.forks = 0
-        super().__init__(uuid4(), 64, self._count)
+        super().__init__(uuid4(), 64, self._count, RunHistories())
 
     def _count(self, work: Work, limits: Limits) -> Child:
         self.forks += 1
@@ -284,7 +285,7 @@ def test_an_answer_that_cannot_be_stored_is_logged_and_the_next_round_comes(
     def fork(_: Work, limits: Limits) -> Child:
         return Child.unstarted(limits, Outcome({"estimates": [broken], "beyond_reach": []}))
 
-    rounds = EstimateRounds(uuid4(), 64, fork)
+    rounds = EstimateRounds(uuid4(), 64, fork, RunHistories())
     rounds.turn()
     rounds.turn()
     assert "could not be estimated" in caplog.text

@@ -19,9 +19,12 @@ from accounts.services.actor import because
 from accounts.services.cluster_settings import cluster_named
 from foundation.exceptions import KueuewebError
 from scheduling.model.quantity import format_amount
+from scheduling.studio.hours_ahead import MAX_HOURS
+from studio.services.looking_ahead import Ahead
 from studio.services.plan_application import apply_plan
 from studio.services.planned_changes import planned_changes
 from studio.services.plans import Plan, read_plan
+from studio.services.run_histories import RunHistories
 from studio.services.trials import try_what_if
 
 _MAX_LISTED = 20
@@ -45,19 +48,30 @@ class Command(BaseCommand):
             action="store_true",
             help="then make the changes, in one transaction, unless what the answer rests on has changed",
         )
+        parser.add_argument(
+            "--hours",
+            type=int,
+            default=0,
+            help=f"then look ahead so many hours, at most {MAX_HOURS}: starts, ends, waits and device hours by queue",
+        )
         parser.add_argument("--seconds", type=float, default=60.0, help="maximum time for the cycles")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Try the plan; a mistake in it ends with an error."""
+        hours = options["hours"]
+        if not 0 <= hours <= MAX_HOURS:
+            raise CommandError(f"--hours: Invalid value: {hours}: must be between 0 and {MAX_HOURS}")
         try:
             text = sys.stdin.read() if options["file"] == "-" else Path(options["file"]).read_text(encoding="utf-8")
             cluster = cluster_named(options["cluster"])
             plan = read_plan(text)
             planned = planned_changes(cluster, plan, None, now := time.time())
+            ahead = Ahead(hours, RunHistories().of(cluster), cluster.pk) if hours else None
         except (OSError, UnicodeDecodeError, KueuewebError) as error:
             raise CommandError(str(error)) from error
         deadline = time.monotonic() + options["seconds"]
-        tried = try_what_if(planned.world, planned.changes, now, lambda: time.monotonic() < deadline, lambda _: None)
+        changes = planned.changes
+        tried = try_what_if(planned.world, changes, now, lambda: time.monotonic() < deadline, lambda _: None, ahead)
         answer = dict(tried)
         if options["apply"]:
             _require_complete(answer)
@@ -102,6 +116,8 @@ def as_text(answer: Mapping[str, Any]) -> Iterator[str]:
     for wait in whole["waiting"][:_MAX_LISTED]:
         yield f"  {wait['workload']} ({wait['cluster_queue']}): {wait['reason']} {wait['message']}".rstrip()
     yield from _figures(whole)
+    if answer.get("hours"):
+        yield from _hours(answer["hours"])
     if not effects["complete"]:
         yield "The time was over before the cycles were idle: raise --seconds."
     for change in answer.get("applied", ()):
@@ -134,3 +150,34 @@ def _figures(whole: Mapping[str, Any]) -> Iterator[str]:
         )
     before, after = whole["devices_before"], whole["devices"]
     yield f"Devices in use: {before['used']} of {before['count']} -> {after['used']} of {after['count']}"
+
+
+def _hours(found: Mapping[str, Any]) -> Iterator[str]:
+    """The hours ahead: all queues together, then each."""
+    if found["unknown"]:
+        yield f"The hours ahead are unknown: {found['unknown']} ({found['ended_runs']} runs have ended)."
+        return
+    yield (
+        f"In the next {found['hours']} hours, means of {found['runs']} forward runs with run times of "
+        f"{found['ended_runs']} ended runs, without later arrivals (without the plan -> with it):"
+    )
+    for queue in (found["total"], *found["queues"]):
+        name = f"ClusterQueue {queue['name']}" if queue["name"] else "All ClusterQueues"
+        before, after = queue["before"], queue["after"]
+        if before is None or after is None:
+            known = f"run times are known of {queue['with_run_times']} of its {_workloads(queue['workloads'])}"
+            yield f"  {name}: unknown, {known}"
+            continue
+        parts = [
+            f"{sum(before[part]):.1f} -> {sum(after[part]):.1f} {word}"
+            for part, word in (("ended", "ended"), ("device_hours", "device hours"))
+        ]
+        waits = [
+            f"{word} wait {_wait(before[part])} -> {_wait(after[part])}"
+            for part, word in (("all_waits_p50", "median"), ("all_waits_p90", "p90"))
+        ]
+        yield f"  {name}: {', '.join((*parts, *waits))}, {before['waiting'][-1]:.1f} -> {after['waiting'][-1]:.1f} wait"
+
+
+def _wait(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds / 60:.0f} min"

@@ -34,18 +34,20 @@ export function savedPlansQuery(cluster: string) {
   });
 }
 
-const askWhatIf = (cluster: string, plan: string, signal?: AbortSignal) =>
+const askWhatIf = (cluster: string, plan: string, hours: number, signal?: AbortSignal) =>
   answer(
     api.POST("/api/v1/studio/questions/", {
       params: { query: { cluster } },
-      body: { kind: "what-if", plan, name: "" },
+      body: { kind: "what-if", plan, name: "", hours },
       ...(signal === undefined ? {} : { signal }),
     }),
   );
 
-/** Asks what a plan would do. */
+/** Asks what a plan would do, at once and in so many hours. */
 export function useAskWhatIf(cluster: string) {
-  return useMutation({ mutationFn: (plan: string) => askWhatIf(cluster, plan) });
+  return useMutation({
+    mutationFn: ({ plan, hours }: { plan: string; hours: number }) => askWhatIf(cluster, plan, hours),
+  });
 }
 
 /** The most workloads of one plan: the server's bound. */
@@ -81,7 +83,7 @@ export function useTrial(cluster: string, plan: TriedPlan | null) {
 function trialQuery(cluster: string, plan: string) {
   return queryOptions({
     queryKey: ["studio", cluster, "trial", plan] as const,
-    queryFn: ({ signal }) => askWhatIf(cluster, plan, signal),
+    queryFn: ({ signal }) => askWhatIf(cluster, plan, 0, signal),
     gcTime: 0,
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,

@@ -13,6 +13,7 @@ import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
 import { shortReason } from "@/lib/words/pending-reason";
+import { HoursAhead } from "./hours-ahead";
 
 type Whole = NonNullable<WhatIf["whole"]>;
 
@@ -27,9 +28,7 @@ export function PlanAnswers({ question }: { question: Question }) {
       {isOpen(question) && (
         <Text size="sm" c="var(--kw-muted)" role="status">
           <Loader size="xs" mr="xs" />
-          {part === undefined
-            ? t`The studio tries the plan …`
-            : t`First effects. The studio tries further cycles …`}
+          {progressWords(question)}
         </Text>
       )}
       {part !== undefined && (
@@ -41,8 +40,15 @@ export function PlanAnswers({ question }: { question: Question }) {
       )}
       {part !== undefined && part.evictions.count > 0 && <Evictions {...part.evictions} />}
       {found?.whole != null && <WholeAnswer whole={found.whole} />}
+      {found?.hours != null && <HoursAhead hours={found.hours} since={question.tried_at} />}
     </Stack>
   );
+}
+
+function progressWords({ what_if: found, hours }: Question): string {
+  if (found === null) return t`The studio tries the plan …`;
+  if (found.whole === null) return t`First effects. The studio tries further cycles …`;
+  return t`The studio looks ${hours} hours ahead …`;
 }
 
 function WholeAnswer({ whole }: { whole: Whole }) {

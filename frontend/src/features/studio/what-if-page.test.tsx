@@ -5,6 +5,12 @@ import { ClusterProvider } from "@/api/cluster";
 import { type Answer, renderPart, serve, textIn } from "@/test-render";
 import { WhatIfPage } from "./what-if-page";
 
+vi.mock("@/components/figures/time-series", () => ({
+  TimeSeries: ({ label, lines }: { label: string; lines: { values: number[] }[] }) => (
+    <figure aria-label={`${label}: ${lines.map(({ values }) => values.join()).join(" then ")}`} />
+  ),
+}));
+
 const NONE = { count: 0, workloads: [] };
 const EFFECTS = {
   complete: true,
@@ -45,7 +51,12 @@ const WHOLE = {
   devices_before: { count: 16, used: 12, fragmented: 1.5 },
   devices: { count: 8, used: 8, fragmented: null },
 };
-const question = (state: string, whole: typeof WHOLE | null, name = ""): Answer => ({
+const question = (
+  state: string,
+  whole: typeof WHOLE | null,
+  name = "",
+  hours: Record<string, unknown> | null = null,
+): Answer => ({
   body: {
     id: 7,
     cluster: "default",
@@ -62,10 +73,11 @@ const question = (state: string, whole: typeof WHOLE | null, name = ""): Answer 
     started_at: null,
     ended_at: null,
     plan: "nodes:\n- lose: n1\n",
+    hours: hours === null ? 0 : 24,
     applied_at: null,
     applied: null,
     remedies: null,
-    what_if: { first: FIRST, whole },
+    what_if: { first: FIRST, whole, hours },
   },
 });
 const SAVED: [RegExp, Answer] = [/^GET .*saved=true/, { body: { results: [], next: null } }];
@@ -100,6 +112,74 @@ it("shows the first answer, then the whole one", async () => {
   expect(screen.getByText("12 of 16")).toBeTruthy();
   expect(screen.getByText("∞ → 0.50")).toBeTruthy();
   expect(screen.getByText(/1 more are not listed/)).toBeTruthy();
+});
+
+const figures = (waiting: number[], wait: number | null) => ({
+  started: [2, 1],
+  ended: [3, 1.5],
+  waiting,
+  device_hours: [16, 4],
+  wait_p50: [600, null],
+  wait_p90: [1200, null],
+  all_waits_p50: wait,
+  all_waits_p90: null,
+});
+const queueHours = (name: string, known: boolean) => ({
+  name,
+  workloads: 12,
+  with_run_times: known ? 10 : 1,
+  before: known ? figures([4, 5], null) : null,
+  after: known ? figures([2, 0.5], 1800) : null,
+});
+const HOURS = {
+  unknown: "",
+  asked_hours: 24,
+  hours: 2,
+  runs: 16,
+  ended_runs: 120,
+  total: queueHours("", true),
+  queues: [queueHours("research", true), queueHours("new", false)],
+};
+
+it("shows the hours ahead by queue, with the runs on which they rest", async () => {
+  serve([SAVED, [/^GET .*\/questions\/7\//, question("Answered", WHOLE, "", HOURS)]]);
+  await renderPart(page(7));
+  const table = await screen.findByRole("table", { name: "Hours ahead" });
+  const [, all, research, unknown] = within(table).getAllByRole("row");
+  expect(all?.textContent).toBe("All queues4.520beyond 2 h → 30mbeyond 2 h5 → 0.5");
+  expect(research?.textContent).toContain("research");
+  expect(unknown?.textContent).toBe("new–––––");
+  expect(screen.getByText(/Means of 16 forward runs .* 120 ended runs; known for 10 of 12/)).toBeTruthy();
+  expect(screen.getByText(/reached 2 of 24 hours/)).toBeTruthy();
+  expect(await screen.findByRole("figure", { name: "Waiting workloads: 4,5 then 2,0.5" })).toBeTruthy();
+  await userEvent.click(screen.getByRole("combobox", { name: "Queue of the charts" }));
+  await userEvent.click(await screen.findByRole("option", { name: "new" }));
+  await screen.findByText(/run times are known of only 1 of its 12 workloads/);
+  expect(screen.queryByRole("figure")).toBeNull();
+});
+
+it("says why the hours ahead are unknown", async () => {
+  const nothing = { ...queueHours("", false), before: null, after: null };
+  const unknown = { ...HOURS, unknown: "NoRunEnded", hours: 0, ended_runs: 1, total: nothing, queues: [] };
+  serve([SAVED, [/^GET .*\/questions\/7\//, question("Answered", WHOLE, "", unknown)]]);
+  await renderPart(page(7));
+  await screen.findByText(/Unknown: only 1 run has ended here/);
+  expect(screen.queryByRole("table", { name: "Hours ahead" })).toBeNull();
+});
+
+it("asks for the hours that are chosen, and says that it looks ahead", async () => {
+  const calls = serve([
+    SAVED,
+    [/^GET .*\/questions\/7\//, question("Running", WHOLE, "", null)],
+    [/^POST .*\/studio\/questions\//, question("Pending", null)],
+  ]);
+  await renderPart(page(7));
+  await screen.findByText(/The studio looks 0 hours ahead/);
+  await userEvent.click(screen.getByRole("combobox", { name: "Hours ahead" }));
+  await userEvent.click(await screen.findByRole("option", { name: "12 hours" }));
+  await userEvent.click(screen.getByText("Try"));
+  await waitFor(() => expect(calls.some(({ method }) => method === "POST")).toBe(true));
+  expect(calls.find(({ method }) => method === "POST")?.body).toMatchObject({ hours: 12 });
 });
 
 it("saves a plan by a name and offers its link", async () => {

@@ -1,11 +1,12 @@
 /** What if: a plan is written, tried on a copy of the cluster, saved by a name and shared by its address. */
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import {
   Button,
   CopyButton,
   Grid,
   Group,
+  Select,
   SimpleGrid,
   Stack,
   Text,
@@ -57,7 +58,12 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 5 }} order={{ base: opened === undefined ? 1 : 2, lg: 1 }}>
           <Stack gap="md">
-            <PlanEditor key={`plan ${data?.id ?? 0} ${begin}`} begin={data?.plan ?? begin} onAsked={onOpen} />
+            <PlanEditor
+              key={`plan ${data?.id ?? 0} ${begin}`}
+              begin={data?.plan ?? begin}
+              beginHours={data?.hours ?? 0}
+              onAsked={onOpen}
+            />
             {opened !== undefined && (
               <Button variant="subtle" size="xs" onClick={() => onOpen(undefined)}>
                 <Trans>New plan</Trans>
@@ -78,15 +84,24 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
   );
 }
 
-function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: number) => void }) {
+interface PlanEditorProps {
+  begin: string;
+  beginHours: number;
+  onAsked: (question: number) => void;
+}
+
+const HOURS = [0, 6, 12, 24];
+
+function PlanEditor({ begin, beginHours, onAsked }: PlanEditorProps) {
   const [text, setText] = useState(begin);
+  const [hours, setHours] = useState(beginHours);
   const described = useFieldDocsOf(text);
   const ask = useAskWhatIf(useCluster());
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        ask.mutate(text, { onSuccess: ({ id }) => onAsked(id) });
+        ask.mutate({ plan: text, hours }, { onSuccess: ({ id }) => onAsked(id) });
       }}
     >
       <Panel title={t`Plan`}>
@@ -97,6 +112,19 @@ function PlanEditor({ begin, onAsked }: { begin: string; onAsked: (question: num
             text={text}
             described={described}
             onText={setText}
+          />
+          <Select
+            label={t`Hours ahead`}
+            description={t`After the effects: forward runs with run times of like workloads, which take some seconds more.`}
+            data={[...new Set([...HOURS, beginHours])]
+              .sort((one, other) => one - other)
+              .map((count) => ({
+                value: String(count),
+                label: count === 0 ? t`None` : plural(count, { one: "# hour", other: "# hours" }),
+              }))}
+            value={String(hours)}
+            allowDeselect={false}
+            onChange={(value) => setHours(Number(value))}
           />
           {ask.error !== null && (
             <ErrorState
