@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from accounts.models import Cluster
+from foundation.garbage_collection import without_collection
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Workload
@@ -35,7 +36,8 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
 def read_whole_world(cluster: Cluster, now: float) -> tuple[World, RowIndex]:
     """The cluster as a new leader would load it from the rows that this transaction shows."""
     world, rows = _empty(cluster)
-    rows.load(now)
+    with without_collection():
+        rows.load(now)
     return world, rows
 
 
