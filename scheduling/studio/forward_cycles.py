@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import Final, Protocol
 
@@ -13,11 +14,17 @@ from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
-_STEP_SHARE: Final = 0.02
-"""Ends that follow each other within this share of the elapsed time happen at once: later starts are known less well,
-and a run takes some hundred steps, however many workloads end."""
-_MIN_STEP_SECONDS: Final = 1.0
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Ends that follow each other within this share of the elapsed time, or within these seconds, happen at once: later
+    starts are known less well, and a run takes some hundred steps, however many workloads end."""
+
+    share: float = 0.02
+    min_seconds: float = 1.0
+
+
+FINE_STEPS: Final = Steps()
 MAX_WINDOW_SECONDS: Final = 1_209_600
 """Windows of reservations that start or end later than two weeks from now are not played: recurring ones never end."""
 
@@ -63,11 +70,13 @@ class ForwardCycles:
         lasts: Mapping[str, float],
         log: Log | None = None,
         horizon: float = inf,
+        steps: Steps = FINE_STEPS,
     ) -> None:
         self._world = world
         self._now = now
         self._log = log or NoLog()
         self._horizon = horizon
+        self._steps = steps
         self._lasts = lasts
         self._until = dict(ends)
         self._ends = sorted((at, key) for key, at in ends.items())
@@ -154,7 +163,7 @@ class ForwardCycles:
                 continue  # it was preempted meanwhile, and waits or runs anew
             del self._until[key]
             self._end(key, at)
-            limit = min(limit, last, at + max(_MIN_STEP_SECONDS, _STEP_SHARE * at))
+            limit = min(limit, last, at + max(self._steps.min_seconds, self._steps.share * at))
             elapsed = at
         return elapsed
 

@@ -14,7 +14,7 @@ from scheduling.estimates.run_times import MIN_ENDED_RUNS, RunHistory
 from scheduling.estimates.snapshot import RunningWorkload, Unknown, WaitingWorkload
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.outlook import stop_reason
-from scheduling.studio.forward_cycles import ForwardCycles, GoOn
+from scheduling.studio.forward_cycles import ForwardCycles, GoOn, Steps
 from scheduling.studio.hour_figures import HOUR_SECONDS, HourFigures, HourLog, Tallies, figures_of
 from scheduling.studio.workload_lengths import (
     STOPPING_SECONDS,
@@ -28,8 +28,11 @@ from scheduling.world import World
 
 MAX_HOURS: Final = 24
 RUNS: Final = 16
-MIN_RUNS: Final = 4
-"""Further runs are made while there is time: the mean of a few says as much about the difference of equal futures."""
+MIN_RUNS: Final = 2
+"""Further runs are made while there is time. The two runs of a pair differ by the changes alone, so that few pairs tell
+the difference."""
+_STEPS: Final = Steps(share=0.03, min_seconds=300.0)
+"""Coarser than those of estimates: the figures are of whole hours, and a day must fit into the time."""
 
 HasTime = Callable[[float], bool]
 """Whether less than this share of the whole time has passed."""
@@ -217,7 +220,7 @@ class _Runs:
                 log.holds(key, side.queues[key])
             for key, each in side.waiting.items():
                 log.waits(key, side.queues[key], each.queued_at - now)
-            run = ForwardCycles(world, now, ends, lengths, log, horizon)
+            run = ForwardCycles(world, now, ends, lengths, log, horizon, _STEPS)
             run.play(lambda: False, go_on)
             log.close()
         finally:

@@ -11,7 +11,7 @@ from scheduling.estimates.likeness import like_levels, name_stem
 from scheduling.estimates.run_times import RunHistory
 from scheduling.estimates.snapshot import EndedRun, Unknown
 from scheduling.studio.foretold_starts import DRAWS, ForetoldStart, foretell_starts
-from scheduling.studio.forward_cycles import ForwardCycles
+from scheduling.studio.forward_cycles import ForwardCycles, Steps
 from scheduling.world import World
 from tests.scheduling.world_helpers import Builder, settled
 
@@ -44,6 +44,18 @@ def test_a_forward_run_starts_workloads_as_running_ones_end() -> None:
     run.run(frozenset(lasts), lambda: True)
     assert run.starts == {"team/waits-0": 50.0, "team/waits-1": 150.0, "team/waits-2": 250.0}
     assert [each.workload for each in world.pending("q")] == list(lasts)
+
+
+def test_ends_within_a_step_happen_at_once() -> None:
+    builder = Builder().queue("q", {"default": 2}).running("a", "q", 1).running("b", "q", 1)
+    builder.pending("first", "q", 1).pending("second", "q", 1, at=1.0)
+    ends = {"team/a": 50.0, "team/b": 300.0}
+    found = []
+    for steps in (Steps(min_seconds=249.0), Steps(min_seconds=250.0), Steps(share=6.0)):
+        run = ForwardCycles(builder.world, NOW, ends, {}, steps=steps)
+        run.run(frozenset({"team/first", "team/second"}), lambda: True)
+        found.append(run.starts["team/first"])
+    assert found == [50.0, 300.0, 300.0]
 
 
 def test_a_workload_that_is_preempted_meanwhile_does_not_end_at_its_old_time() -> None:
