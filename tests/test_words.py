@@ -23,6 +23,7 @@ MAX_SUBJECT: Final = 72
 SINCE: Final = "2026-11-26T04:00:00Z"
 """Subjects of earlier commits are as they are."""
 _FIRST_WORD: Final = re.compile(r"(?:What|That|Those|These|Whose|Which|Where|Has|So|As|Of|Who)\b")
+_FRONT_END_COMMENT: Final = re.compile(r"\s*/\*\* (.*)")
 _IDIOM: Final = re.compile(
     r"\bours to\b|\btells? (?:\w+ )*apart\b|\bh[eo]lds? up\b|\blets? go\b|\blooks? after\b|Celery doors"
     r"|\bas (?:it|they) should be\b",
@@ -60,6 +61,28 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         if _FIRST_WORD.match(text)
     ]
     assert found == []
+
+
+def front_end() -> Iterator[tuple[str, str]]:
+    """Each line of the front end's sources, with its place. The schema has the server's words."""
+    for folder in ("src", "dev"):
+        for path in sorted((ROOT / "frontend" / folder).rglob("*.ts*")):
+            if path.name != "schema.gen.ts":
+                for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                    yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def test_comments_of_the_front_end_begin_with_a_verb_or_a_noun() -> None:
+    found = [
+        f"{place}: {line.strip()[:60]}"
+        for place, line in front_end()
+        if (comment := _FRONT_END_COMMENT.match(line)) and _FIRST_WORD.match(comment[1])
+    ]
+    assert found == []
+
+
+def test_the_front_end_names_users() -> None:
+    assert [f"{place}: {line.strip()[:60]}" for place, line in front_end() if _PRONOUN.search(line)] == []
 
 
 def test_docstrings_have_plain_verbs() -> None:

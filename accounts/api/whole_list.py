@@ -1,4 +1,4 @@
-"""Lists that are always given whole: they have the shape of every list, and no parameters for pages."""
+"""Lists without pages: one answer has all rows, in the form that every list has."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from rest_framework.response import Response
 
 
 class WholeList(BasePagination):
-    """For a view whose list other parameters bound. The answer has the fields of a page: `limit`, which it could not
-    honour, is refused.
+    """For a view whose other parameters bound the list. The answer has the fields of a page; the parameter `limit` is
+    refused.
     """
 
     def get_paginated_response(self, data: Any) -> Response:

@@ -63,7 +63,7 @@ let epoch = 3;
 let sequence = 1;
 /** The scheduler is silent: what comes on a reconnect is as old as its last word. */
 let quiet = false;
-/** Whoever saves a ClusterQueue is told that somebody else was faster, and reads then what that one did. */
+/** Whether a ClusterQueue was saved: each save finds another user's edit, and the next read has it. */
 let changedMeanwhile = false;
 let lastTime = new Date().toISOString();
 
@@ -194,7 +194,7 @@ function body(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** What is only read, by its address. */
+/** Answers of addresses that are only read. */
 function readMore(kind: string, first: string, second: string, query: URLSearchParams): unknown {
   const { live } = fixture;
   const now = Date.now();

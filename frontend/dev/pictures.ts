@@ -1,7 +1,7 @@
 /**
  * Pictures of every page, on the stand-in for the server: `node dev/pictures.ts [OUT_DIR]`. A full cluster in light and dark at
  * 420, 1440 and 2560 px, and at 3840 px in light; what opens on its pages; the same in Chinese; an empty cluster; a server that
- * fails, one that lets nobody read, and a live stream that ends. What the browser complains of ends the run with 1.
+ * fails, one that refuses every reader, and a live stream that ends. What the browser complains of ends the run with 1.
  * SETS, PATHS, SCENES, SCHEMES and WIDTHS (with commas) take fewer.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -45,7 +45,7 @@ const OBJECTS = [
 ];
 
 interface PictureSet {
-  /** Of the stand-in. */
+  /** The size of the stand-in's cluster. */
   size: string;
   paths: string[];
   scenes?: typeof SCENES;

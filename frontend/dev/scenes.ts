@@ -1,4 +1,4 @@
-/** What opens on a page when somebody works with it: dialogs, drawers, menus, and what they say. */
+/** Dialogs, drawers and menus that open on a page, and their texts. */
 import type { Page } from "playwright-core";
 
 export interface Scene {
@@ -37,7 +37,7 @@ async function newObject(page: Page, kind: string): Promise<void> {
 const QUEUE = "/queues/research-vision";
 const NODE_OF_LARGE_CARDS = "/gpus?node=gpu-node-02";
 
-/** Opens a card, as it is named to whoever hears the page. */
+/** Opens a card, by its name in a screen reader. */
 const openDevice = (index: number) => (page: Page) =>
   page.getByRole("button", { name: new RegExp(`^\\w+ ${index} of gpu-node-02`) }).click();
 

@@ -9,9 +9,9 @@ export interface Shooting {
   base: string;
   out: string;
   paths: readonly string[];
-  /** What is opened on pages, taken after the pages themselves. */
+  /** Scenes that open on pages, taken after the pages themselves. */
   scenes?: readonly Scene[];
-  /** Of the browser: what the pages speak. */
+  /** The language of the browser, and so of the pages. */
   language?: string;
   schemes: readonly Scheme[];
   widths: readonly number[];
@@ -19,7 +19,7 @@ export interface Shooting {
   settle: number;
   /** The whole page instead of what a window shows. */
   full: boolean;
-  /** Of whoever looks, where the server asks for it. */
+  /** The reader's account, where the server asks for one. */
   account?: { user: string; password: string };
   /** Answers of the server that are errors are what the pictures are about. */
   errorsExpected?: boolean;

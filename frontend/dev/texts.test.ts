@@ -41,7 +41,7 @@ test("a translation has the placeholders of its text", async () => {
 /** Names that are the same in every language. */
 const NAMES =
   /^(… · kueueweb|kueueweb|ClusterQueue|JSON|YAML|CSV|Inter Variable, sans-serif|https?:.*|[A-Z]{4}-[A-Z]{4})$/;
-/** Attributes and fields that somebody reads or hears. */
+/** Attributes and fields that readers see or hear. */
 const READ =
   /^(label|title|placeholder|description|message|hint|note|meaning|done|consequence|header|text|alt|aria-label|aria-description|aria-valuetext|name|dead|empty|legend)$/;
 const MACROS = /^(t|msg|plural|select|selectOrdinal)$/;
@@ -55,7 +55,7 @@ function isProse(text: string): boolean {
   return isWords(text) && (/^[A-Z][a-z]+$/.test(text) || /^[A-Za-z][a-z']+,? [a-z]+( |$|,)/.test(text));
 }
 
-/** Whoever writes as much writes for people. */
+/** A text of several words is for readers. */
 function isSentence(text: string): boolean {
   return (
     /^\p{L}[^{}<>=\n]*$/u.test(text) &&
@@ -69,7 +69,7 @@ function literalText(node: ts.Node): string | null {
   return [node.head.text, ...node.templateSpans.map(({ literal }) => literal.text)].join("…");
 }
 
-/** What an expression may come to: both arms of a choice, each side of `??`. */
+/** The values that an expression may have: both arms of a choice, each side of `??`. */
 function outcomes(node: ts.Expression): ts.Expression[] {
   if (ts.isParenthesizedExpression(node)) return outcomes(node.expression);
   if (ts.isConditionalExpression(node)) return [...outcomes(node.whenTrue), ...outcomes(node.whenFalse)];

@@ -66,7 +66,7 @@ const overviewRoute = createRoute({
   path: "/",
   validateSearch: parseChartRange,
   staticData: { looksBack: true, spansClusters: true, takesWidth: true },
-  // Whoever has several clusters and names none begins with all of them.
+  // A user of several clusters who names none begins with all of them.
   beforeLoad: async ({ context, search }) => {
     const { clusters } = await context.queries.ensureQueryData(sessionQuery());
     if (search.cluster === undefined && clusters.length > 1) {

@@ -28,7 +28,7 @@ export interface Call {
   ifMatch: string | null;
 }
 
-/** Answers requests by the first pattern that matches "METHOD address"; what nobody answers fails the test. */
+/** Answers requests by the first pattern that matches "METHOD address"; an unexpected request fails the test. */
 export function serve(answers: [RegExp, Answer][]): Call[] {
   const calls: Call[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
@@ -43,7 +43,7 @@ export function serve(answers: [RegExp, Answer][]): Call[] {
       ifMatch: request.headers.get("If-Match"),
     });
     const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));
-    if (found === undefined) throw new Error(`nobody answers ${method} ${address}`);
+    if (found === undefined) throw new Error(`unexpected request: ${method} ${address}`);
     const { status = 200, body, etag } = found[1];
     const headers = { "Content-Type": "application/json", ...(etag === undefined ? {} : { ETag: etag }) };
     return new Response(JSON.stringify(body), { status, headers });

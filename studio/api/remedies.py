@@ -41,7 +41,7 @@ class RemedySerializer(serializers.Serializer[Any]):
 
 
 class RemediesSerializer(serializers.Serializer[Any]):
-    """The changes that would start a waiting workload. None of them, with `complete`: nothing that was tried would."""
+    """The changes that would start a waiting workload. An empty list with `complete`: no tried change starts it."""
 
     state = serializers.ChoiceField(WAIT_STATES)
     starts_now = serializers.BooleanField(help_text="The next cycles start it without any change.")

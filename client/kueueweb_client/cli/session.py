@@ -62,7 +62,7 @@ def client(at: str = "") -> Client:
 
 
 def namespace_of(given: str) -> str:
-    """The namespace that is meant. Raises `ClientError` if none is."""
+    """The given namespace, else the option's, else the context's. Raises `ClientError` without any."""
     found = given or options.namespace or context().namespace
     if not found:
         raise ClientError(

@@ -1,4 +1,4 @@
-/** Who did what, when and from where. */
+/** The audit: each change with its author, time and origin. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { AuditFilters } from "@/lib/url/audit-filters";
 import { basePath } from "@/lib/url/base-path";
@@ -22,7 +22,7 @@ export function auditQuery(cluster: string, filters: AuditFilters) {
 }
 
 const MAX_MARKED = 200;
-/** What people edit of how a cluster shares; a workload's own life is in the decisions. */
+/** Edits of a cluster's sharing; a workload's own life is in the decisions. */
 const EDITED = new Set([
   "ClusterQueue",
   "Cohort",

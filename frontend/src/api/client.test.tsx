@@ -32,7 +32,7 @@ describe("refusals", () => {
     });
   });
 
-  it("are told apart: nobody is logged in", async () => {
+  it("are distinguished: no user is logged in", async () => {
     network(() =>
       Response.json({ reason: "NotAuthenticated", message: "Log in.", errors: [] }, { status: 403 }),
     );
@@ -44,7 +44,7 @@ describe("refusals", () => {
     await expect(session()).rejects.toThrow("The server answered 502 Bad Gateway");
   });
 
-  it("are a sentence when nobody answers", async () => {
+  it("are a sentence when the server does not answer", async () => {
     network(() => {
       throw new TypeError("Failed to fetch");
     });

@@ -1,4 +1,4 @@
-/** What an operator sets of a cluster, what does not agree with it, and what drivers publish in it. */
+/** Settings of a cluster, their disagreements with it, and the devices that drivers publish in it. */
 import { t } from "@lingui/core/macro";
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { ApiError, after, answer, api } from "./client";

@@ -1,4 +1,4 @@
-/** Which cluster the screen shows, and its live stream. */
+/** The cluster on screen, and its live stream. */
 import { useQuery } from "@tanstack/react-query";
 import {
   createContext,
@@ -16,7 +16,7 @@ import { basePath } from "@/lib/url/base-path";
 import { chosenClusters, isSeveral } from "@/lib/url/clusters";
 import { sessionQuery } from "./session";
 
-/** What pages read of the live stream, or of a moment of the past. */
+/** The part of the live stream, or of a moment of the past, that pages read. */
 type LiveSource = Pick<LiveConnection, "getState" | "subscribe" | "reconnectNow">;
 
 const ClusterContext = createContext<{ cluster: string; live: LiveSource } | null>(null);
@@ -99,12 +99,12 @@ export function useTarget(): { names: string[]; cluster: string; choose: (name: 
   return { names, cluster: names.find((name) => name === chosen) ?? names[0] ?? "", choose };
 }
 
-/** Whose a row is, for tables that say so while several clusters are on screen. */
+/** The cluster of a row, for tables that show it while several clusters are on screen. */
 export function useClusterOf<Row>(clusterOf: (row: Row) => string): ((row: Row) => string) | undefined {
   return useIsSeveral() ? clusterOf : undefined;
 }
 
-/** What the way to a row's page adds to its search while several clusters are on screen: the row's own. */
+/** The search that the link to a row's page gets while several clusters are on screen: the row's own cluster. */
 export function useInCluster(): (row: { cluster: string }) => { search?: { cluster: string } } {
   const several = useIsSeveral();
   return ({ cluster }) => (several ? { search: { cluster } } : {});

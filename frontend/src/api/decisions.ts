@@ -16,7 +16,7 @@ export function latestDecisionsQuery(cluster: string, limit: number) {
   });
 }
 
-/** Where a workload was placed last, from the log: it outlives the workload. Null where it never was. */
+/** The last placement of a workload, from the log, which outlives the workload. Null without one. */
 export interface PastPlacement {
   at: string;
   uid: string;
@@ -50,7 +50,7 @@ export function lastPlacementQuery(
   });
 }
 
-/** What was decided on one workload, the newest first. */
+/** The decisions on one workload, the newest first. */
 export function workloadDecisionsQuery(
   cluster: string,
   { namespace, name }: { namespace: string; name: string },
@@ -62,7 +62,7 @@ export function workloadDecisionsQuery(
   });
 }
 
-/** As many decisions of an action as charts mark. */
+/** The number of decisions of an action that charts mark. */
 const MAX_MARKED = 200;
 
 /** The newest decisions of one action in a range of time, for the marks of charts. */

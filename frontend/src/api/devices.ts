@@ -1,4 +1,4 @@
-/** What is computed or measured about devices; what they hold comes by the live stream. */
+/** Computed and measured figures of devices; the amounts that they hold come by the live stream. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { answer, api, everyRow } from "./client";
 import { SEVERAL_RENEW_MS } from "./live/follow";
@@ -18,7 +18,7 @@ export function devicesQuery(clusters: string) {
   });
 }
 
-/** Where devices are idle, and how much of that nobody could use. */
+/** Idle devices, and the part of them that no workload could use. */
 export function fragmentationQuery(cluster: string) {
   return queryOptions({
     queryKey: ["fragmentation", cluster] as const,
@@ -28,7 +28,7 @@ export function fragmentationQuery(cluster: string) {
   });
 }
 
-/** Where the cluster says something else than what was decided. */
+/** Differences between the cluster's devices and the decisions. */
 export function driftQuery(cluster: string) {
   return queryOptions({
     queryKey: ["drift", cluster] as const,
@@ -37,7 +37,7 @@ export function driftQuery(cluster: string) {
   });
 }
 
-/** What the devices use now, as their monitors say; a device that nobody reports is not among them. */
+/** The present use of the devices, as their monitors report it; a device without a report is left out. */
 export function deviceUsageQuery(cluster: string) {
   return queryOptions({
     queryKey: ["device-usage", cluster] as const,
@@ -47,7 +47,7 @@ export function deviceUsageQuery(cluster: string) {
   });
 }
 
-/** What does not change while it is looked at: its mode, its NUMA node. */
+/** Facts that do not change while they are on screen: the mode and the NUMA node. */
 export function deviceQuery(cluster: string, uuid: string) {
   const params = { path: { uuid }, query: { cluster } };
   return queryOptions({
@@ -57,7 +57,7 @@ export function deviceQuery(cluster: string, uuid: string) {
   });
 }
 
-/** What a device used in the last hour, as its monitor says; empty without a monitor. */
+/** The use of a device in the last hour, as its monitor reports it; empty without a monitor. */
 export function deviceSamplesQuery(cluster: string, uuid: string) {
   const params = { path: { uuid }, query: { cluster, hours: 1 } };
   return queryOptions({

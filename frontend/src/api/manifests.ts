@@ -14,12 +14,12 @@ const manifestAddress = (path: string, query: Record<string, string>) => address
 
 const previewAddress = (query: Record<string, string>) => address("preview/", query);
 
-/** What a submission would come to now; nothing is stored. */
+/** The result that a submission would have now; nothing is stored. */
 export function usePreview(cluster: string) {
   return useMutation({ mutationFn: (manifest: string) => previewManifest(cluster, manifest) });
 }
 
-/** What a submission would come to now; nothing is stored. Rejects with an ApiError where it would be refused. */
+/** The result that a submission would have now; nothing is stored. Rejects with an ApiError if it would be refused. */
 export async function previewManifest(cluster: string, manifest: string): Promise<Preview> {
   const headers = { "Content-Type": "application/yaml" };
   const request = new Request(previewAddress({ cluster }), { method: "POST", headers, body: manifest });
@@ -61,13 +61,13 @@ export interface ObjectReference {
 
 export type DeletableReference = ObjectReference & { kind: ObjectKind };
 
-/** An object that somebody edits. `version` is what it was when it was read; null for one that is to be new. */
+/** An object in an editor. `version` is its version when it was read; null for a new one. */
 export interface EditedObject {
   manifest: Manifest;
   version: string | null;
 }
 
-/** Somebody else changed it meanwhile: what it is now, and the server's sentence, which says who. */
+/** Another user changed the object meanwhile: its present state, and the server's sentence, which names the user. */
 export class ChangedMeanwhile extends Error {
   constructor(
     message: string,
@@ -83,7 +83,7 @@ function pathOf({ kind, namespace = "", name }: ObjectReference): string {
 
 const key = (cluster: string, reference: ObjectReference) => ["objects", cluster, pathOf(reference)] as const;
 
-/** As `kubectl get -o yaml` shows it, status included. */
+/** The YAML of `kubectl get -o yaml`, status included. */
 export function yamlQuery(cluster: string, reference: ObjectReference) {
   const address = manifestAddress(pathOf(reference), { cluster, format: "yaml" });
   return queryOptions({
@@ -100,7 +100,7 @@ async function readObject(cluster: string, reference: ObjectReference): Promise<
   return { manifest: authored(manifest), version: String(manifest.metadata.resourceVersion) };
 }
 
-/** What an author edits of an object, read when the editor opens and not renewed below their hands. */
+/** The part of an object that an author edits, read when the editor opens and not renewed while they type. */
 export function objectQuery(cluster: string, reference: ObjectReference) {
   return queryOptions({
     queryKey: [...key(cluster, reference), "edited"] as const,
@@ -126,7 +126,7 @@ const TRIED_AGAIN_MS = 500;
 const untilTried = (query: { state: { data: Preview | undefined } }) =>
   query.state.data?.effects_pending ? TRIED_AGAIN_MS : false;
 
-/** What the server reads in a text, and what storing it would do. */
+/** The objects that the server reads in a text, and the effects of storing them. */
 export function effectsQuery(cluster: string, text: string) {
   return queryOptions({
     queryKey: ["effects", cluster, text] as const,
@@ -140,7 +140,7 @@ export function effectsQuery(cluster: string, text: string) {
   });
 }
 
-/** What deleting an object would do. */
+/** The effects of deleting an object. */
 export function deletionQuery(cluster: string, { kind, namespace, name }: ObjectReference) {
   const body = JSON.stringify({ kind, metadata: { name, ...(namespace ? { namespace } : {}) } });
   return queryOptions({
@@ -158,7 +158,7 @@ export function deletionQuery(cluster: string, { kind, namespace, name }: Object
   });
 }
 
-/** What is shown of configuration anywhere. */
+/** The queries that show configuration. */
 const SHOWN = ["objects", "cluster", "cluster-queues", "cohorts", "local-queues", "flavors", "names"];
 
 function useRenewal() {

@@ -1,4 +1,4 @@
-/** What the user was told, and what they want to be told. */
+/** Notifications of the user, and the rules that send them. */
 import {
   infiniteQueryOptions,
   queryOptions,

@@ -20,7 +20,7 @@ export function clusterQueueQuery(cluster: string, name: string) {
   });
 }
 
-/** What users hold of the queue, by its limits by user and those of the cohorts above it. */
+/** The amounts that users hold of the queue, by its limits by user and those of the cohorts above it. */
 export function userLimitsQuery(cluster: string, name: string) {
   const params = { path: { name }, query: { cluster } };
   return queryOptions({
@@ -46,7 +46,7 @@ export function clusterQueuesQuery(clusters: string) {
   });
 }
 
-/** Null for a cohort that queues name and nobody declared: Kueue makes it so. */
+/** Null for a cohort that queues name and that is not declared: Kueue creates it in the same way. */
 export function cohortQuery(cluster: string, name: string) {
   const params = { path: { name }, query: { cluster } };
   return queryOptions({
@@ -84,7 +84,7 @@ export function localQueuesQuery(cluster: string, clusterQueue?: string) {
   });
 }
 
-/** What the user may still use in a LocalQueue. */
+/** The amounts that the user may still use in a LocalQueue. */
 export function headroomQuery(cluster: string, { namespace, name }: { namespace: string; name: string }) {
   const params = { path: { namespace, name }, query: { cluster } };
   return queryOptions({

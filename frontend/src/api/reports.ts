@@ -37,7 +37,7 @@ export function reportQuery(cluster: string, selection: ReportSelection) {
   });
 }
 
-/** Where the report can be downloaded as CSV. */
+/** The address of the report as CSV. */
 export function reportCsvUrl(cluster: string, selection: ReportSelection): string {
   const { by = [], ...query } = queryOf(cluster, selection);
   const search = new URLSearchParams({ ...query, format: "csv" });

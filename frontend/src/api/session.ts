@@ -1,4 +1,4 @@
-/** Who is at the screen, what they may do, and the command lines that they let in. */
+/** The user at the screen, their rights, and the command lines that they let in. */
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "./client";
 import { forgetPast, isPast } from "./past/queries";
@@ -23,7 +23,7 @@ function readingOnly(session: Session): Session {
   return { ...session, user, roles: session.roles.map((binding) => ({ ...binding, role: "viewer" })) };
 }
 
-/** What one user was allowed to see is not for the next one. */
+/** Forgets the answers for one user before the next one logs in. */
 function forgetOthers(queries: QueryClient): void {
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
   forgetPast();

@@ -15,7 +15,7 @@ export function shadowQuery(cluster: string, hours: number) {
   });
 }
 
-/** Where they differed, the newest first. */
+/** The differences, the newest first. */
 export function shadowDifferencesQuery(cluster: string) {
   return infiniteQueryOptions({
     queryKey: ["shadow", cluster, "differences"] as const,

@@ -46,14 +46,14 @@ export type Decision = Schemas["Decision"];
 export type Shadow = Schemas["Shadow"];
 export type ShadowChoice = Schemas["Choice"];
 export type ShadowDifference = Schemas["ShadowDifference"];
-/** What an apply did, or with a dry run would do. */
+/** The result of an apply, or of its dry run. */
 export type ApplyResult = Schemas["ApplyResult"];
 export type AuditRecord = Schemas["AuditRecord"];
 export type Notification = Schemas["Notification"];
 export type NotificationRule = Schemas["Rule"];
 export type NotificationRuleInput = Schemas["RuleRequest"];
 export type Preview = Schemas["Preview"];
-/** What a change of configuration would do at once. */
+/** The immediate effects of a change of configuration. */
 export type Effects = Schemas["Effects"];
 export type Question = Schemas["Question"];
 export type QuestionSummary = Schemas["QuestionSummary"];

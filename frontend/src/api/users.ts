@@ -20,7 +20,7 @@ export function usersQuery(search: string) {
   });
 }
 
-/** Who has which role in the clusters, and those who have one in every cluster. */
+/** The users with their roles in the clusters, and the users with a role in every cluster. */
 export function roleBindingsQuery(cluster: string) {
   return infiniteQueryOptions({
     queryKey: [...key, "roles", cluster] as const,

@@ -64,7 +64,7 @@ function listQuery(cluster: string, filters: WorkloadFilters, sort: string, anno
 /** The pages of a list as they are kept. */
 export type WorkloadPages = InfiniteData<Page<Workload>, string | null>;
 
-/** Of a list that is kept, the rows that `names` (namespace/name) have in it now. */
+/** The present rows of `names` (namespace/name) in a list that is kept. */
 export async function readNamed(key: readonly unknown[], names: readonly string[]): Promise<Workload[]> {
   const [, cluster, , filters, sort, annotations] = key as ReturnType<typeof workloadsQuery>["queryKey"];
   const query = { ...listQuery(cluster, filters, sort, annotations), names: names.join(",") };
@@ -142,7 +142,7 @@ export function workloadEventsQuery(cluster: string, { namespace, name }: Worklo
   });
 }
 
-/** What its containers used in the last minutes, as their monitors say; empty without a monitor. */
+/** The use of its containers in the last minutes, as their monitors report it; empty without a monitor. */
 export function workloadSamplesQuery(cluster: string, { namespace, name }: WorkloadReference) {
   const params = { path: { namespace, name }, query: { cluster, hours: RECENT_HOURS } };
   return queryOptions({
@@ -164,7 +164,7 @@ export function workloadPodsQuery(cluster: string, { namespace, name }: Workload
   });
 }
 
-/** Where the log of a pod is, followed from its last lines on. */
+/** The address of a pod's log, followed from its last lines on. */
 export function podLogUrl(
   cluster: string,
   { namespace, name }: WorkloadReference,

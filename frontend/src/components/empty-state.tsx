@@ -1,4 +1,4 @@
-/** What a list says when it has nothing: why, and what to do about it. */
+/** The text of an empty list: why it is empty, and the next step. */
 import { Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./icon";

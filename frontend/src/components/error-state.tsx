@@ -1,10 +1,10 @@
-/** What went wrong, where, and how to go on. */
+/** An error: its message, the fields that it names, and the next step. */
 import { Trans } from "@lingui/react/macro";
 import { Alert, Button, Code, Group, List, Text } from "@mantine/core";
 import { Icon } from "./icon";
 
 export interface ErrorDetail {
-  /** Where: a field's path, with its document in front if there are several. */
+  /** A field's path, with its document in front if there are several. */
   where: string;
   text: string;
 }

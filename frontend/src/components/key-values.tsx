@@ -49,7 +49,7 @@ export function taintRest({ value = "", effect = "" }: TaintText): string {
   return value === "" ? String(effect) : `${value}:${effect}`;
 }
 
-/** What stands where there is nothing to list. */
+/** The text in place of an empty list. */
 export function NoneOf({ children }: { children: ReactNode }) {
   return (
     <Text fz="sm" c="var(--kw-muted)" px="md" pb="md">

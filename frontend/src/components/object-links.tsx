@@ -7,7 +7,7 @@ import { NameLink, nameLook } from "./link";
 import { MiddleEllipsis } from "./middle-ellipsis";
 
 interface Look {
-  /** What is shown instead of the name. */
+  /** The text in place of the name. */
   children?: ReactNode;
   fw?: number;
   /** In a row of a table: the row takes the keyboard's focus, and a name without room loses its middle. */

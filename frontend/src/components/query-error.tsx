@@ -1,4 +1,4 @@
-/** Where something could not be read: why, and a button where trying again can help. */
+/** An error of reading: why, and a button where another attempt can help. */
 import { ErrorState } from "./error-state";
 
 interface QueryErrorProps {

@@ -7,7 +7,7 @@ export type Language = keyof typeof LANGUAGES;
 
 const KEPT = "kueueweb-language";
 
-/** English stands in the source; a catalogue is read when somebody wants it. */
+/** English is in the source; the catalogue of another language is loaded when a reader chooses it. */
 const CATALOGUES: Record<Language, () => Promise<{ messages: Parameters<typeof i18n.load>[1] }>> = {
   en: async () => ({ messages: {} }),
   zh: () => import("../locales/zh.po"),
@@ -17,7 +17,7 @@ function isLanguage(value: string | null): value is Language {
   return value !== null && Object.hasOwn(LANGUAGES, value);
 }
 
-/** What the reader chose here, or else the first language of the browser that we have. */
+/** The reader's choice, or else the first language of the browser that we have. */
 export function preferredLanguage(kept: string | null, wanted: readonly string[]): Language {
   if (isLanguage(kept)) return kept;
   return wanted.map((tag) => tag.toLowerCase().split("-")[0] ?? "").find(isLanguage) ?? "en";
@@ -34,7 +34,7 @@ export async function speak(language: Language): Promise<void> {
   i18n.loadAndActivate({ locale: language, messages });
 }
 
-/** As `speak`, from now on also after the page is opened again. */
+/** Does what `speak` does, also after the page is opened again. */
 export async function chooseLanguage(language: Language): Promise<void> {
   await speak(language);
   window.localStorage.setItem(KEPT, language);

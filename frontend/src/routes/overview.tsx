@@ -8,7 +8,7 @@ const ClustersPage = lazy(async () => ({
   default: (await import("@/features/clusters/clusters-page")).ClustersPage,
 }));
 
-/** Of one cluster its overview, of several a line for each. */
+/** The overview of one cluster, or a line for each of several. */
 export function OverviewRoute() {
   if (!useIsSeveral()) return <OverviewPage history={<ClusterHistory />} />;
   return (

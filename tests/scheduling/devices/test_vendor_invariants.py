@@ -131,7 +131,7 @@ def _anew(fleet: Fleet) -> Fleet:
 
 
 def _fits_somewhere(fleet: Fleet, pod: PodDeviceRequest) -> bool:
-    """Whether a walk over some node's devices finds a place, without the scan that rules nodes out before."""
+    """Whether any node has room for the pod, tried node by node, without the scan that first excludes nodes."""
     policy = device_policy(pod.device_policy or fleet.settings.device_policy)
     context = FitContext(policy, pod.weights, fleet.settings.vendors)
     table = fleet.table

@@ -19,7 +19,7 @@ const MAX_LISTS_PAUSE_MS = 3_000;
 const ORDER_PAUSE_MS = 1_000;
 const PAUSE_PER_READING = 5;
 
-/** Of several clusters, whose movement nobody tells. */
+/** Renewal of lists of several clusters, of whose changes no live stream tells. */
 export const SEVERAL_RENEW_MS = 5_000;
 
 const MAX_PAGES_FOLLOWED = 3;
@@ -28,7 +28,7 @@ const MAX_PAGES_FOLLOWED = 3;
 const MAX_ROWS_READ = 50;
 const BUSY_MS = 100;
 
-/** Whoever has paged far into a list reads it; reading all of it again every few seconds would cost more than it says. */
+/** A reader far down a list is reading it: reading all of it again every few seconds would cost more than it tells. */
 function isShort({ state }: Query): boolean {
   const pages = (state.data as { pages?: unknown[] } | undefined)?.pages;
   return pages === undefined || pages.length <= MAX_PAGES_FOLLOWED;

@@ -1,4 +1,4 @@
-/** What the live totals were since this tab was opened: the charts' data. */
+/** The live totals since this tab was opened: the charts' data. */
 
 import type { LiveData } from "@/api/types";
 import { waiting } from "./live-data";

@@ -21,7 +21,7 @@ const REFUSALS = [4401, 4403, 4404];
 
 export type LiveStatus = "connecting" | "live" | "stale" | "refused";
 
-/** The workloads that came, went or changed, as namespace/name; and whether there are others that nobody named. */
+/** The workloads that came, went or changed, as namespace/name; and whether there are more without names. */
 export interface ChangedWorkloads {
   names: Set<string>;
   more: boolean;
@@ -40,7 +40,7 @@ export interface LiveState {
   history: LiveHistory;
 }
 
-/** What we use of a WebSocket. */
+/** The part of a WebSocket that we use. */
 export interface LiveSocket {
   onopen: (() => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;
@@ -111,7 +111,7 @@ export class LiveConnection {
     return () => this.listeners.delete(listener);
   };
 
-  /** Those of all frames since it was last asked. */
+  /** The changes of all frames since the last call. */
   takeChanged(): ChangedWorkloads {
     const { changed } = this;
     this.changed = { names: new Set(), more: false };

@@ -18,7 +18,7 @@ const MAX_KEPT = 8;
 const kept = new Map<string, QueryClient>();
 
 /**
- * What is read of the past is kept apart from what is read of the present, and does not change. It is kept outside of the
+ * Answers about the past are kept apart from those about the present, and do not change. They are kept outside of the
  * page: a part that waits for its data has no state yet, and would begin anew each time.
  */
 export function pastQueries(present: QueryClient, moment: string): QueryClient {

@@ -98,7 +98,7 @@ const applyPlan = (cluster: string, id: number, query: { dry_run?: boolean }, si
     }),
   );
 
-/** What applying a plan would change now, or why it is refused; checked each time that its dialog opens. */
+/** The changes that applying a plan would make now, or why it is refused; checked each time that its dialog opens. */
 export function planCheckQuery(cluster: string, id: number) {
   return queryOptions({
     queryKey: ["studio", cluster, "check", id] as const,

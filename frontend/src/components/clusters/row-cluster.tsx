@@ -1,4 +1,4 @@
-/** Whose a row is, in a table that shows several clusters: its links lead into that cluster. */
+/** The cluster of a row, in a table of several clusters: its links lead into that cluster. */
 import { createContext, type ReactNode, useContext } from "react";
 
 const RowClusterContext = createContext<string | undefined>(undefined);
@@ -8,7 +8,7 @@ export function RowCluster({ cluster, children }: { cluster: string | undefined;
   return <RowClusterContext value={cluster}>{children}</RowClusterContext>;
 }
 
-/** What a link of this row adds to its search: nothing where one cluster is on screen, which links keep anyway. */
+/** The search that a link of this row gets: none while one cluster is on screen, which links keep anyway. */
 export function useRowCluster(): { search?: { cluster: string } } {
   const cluster = useContext(RowClusterContext);
   return cluster === undefined ? {} : { search: { cluster } };

@@ -8,11 +8,11 @@ import { type ErrorDetail, ErrorState } from "@/components/error-state";
 export interface ConfirmDialogProps {
   /** The action's verb: it begins the title and names the button. */
   action: string;
-  /** What the action is done to. */
+  /** The object of the action. */
   target: string;
-  /** What will happen, and the fields that the action needs. */
+  /** The consequences, and the fields that the action needs. */
   children: ReactNode;
-  /** What it does cannot be undone, or stops pods. */
+  /** Whether the action cannot be undone, or stops pods. */
   destructive?: boolean;
   /** Not ready to be confirmed: a field lacks its value. */
   disabled?: boolean;

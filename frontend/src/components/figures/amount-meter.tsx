@@ -4,7 +4,7 @@ import classes from "./amount-meter.module.css";
 import { Meter } from "./meter";
 
 export interface AmountMeterProps {
-  /** What it is an amount of: it gives the unit. */
+  /** The resource, which gives the unit. */
   resource: string;
   used: number;
   /** Null where it is not known. */

@@ -16,7 +16,7 @@ export interface MeterProps {
   total: number;
   /** Read out in place of the drawing. */
   label: string;
-  /** Where to draw a line, in the unit of the segments. */
+  /** The place of a line, in the unit of the segments. */
   marks?: { at: number; label: string }[];
   height?: number;
 }

@@ -39,7 +39,7 @@ export interface TimeSeriesProps {
   lines: TimeSeriesLine[];
   version: unknown;
   format: (value: number) => string;
-  /** Where the values' axis has its ticks. */
+  /** The ticks of the values' axis. */
   ticks?: Ticks;
   /** The top of the scale at least; the data may exceed it. */
   atLeast?: number;
@@ -81,7 +81,7 @@ export function TimeSeries(props: TimeSeriesProps) {
   const { label } = props;
   const height = (props.height ?? 180) * textScale();
   const scheme = useComputedColorScheme();
-  /** Where the keyboard stands; null while nobody uses it. */
+  /** The point that the keyboard chose; null without one. */
   const [place, setPlace] = useState<number | null>(null);
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -148,7 +148,7 @@ export function TimeSeries(props: TimeSeriesProps) {
 
 const PAGE_OF_POINTS = 20;
 
-/** Where a key leads among the points; null for a key that moves nothing. */
+/** The point to which a key leads; null for a key that moves nothing. */
 function placeAfter(key: string, place: number | null, length: number): number | null {
   const last = length - 1;
   const here = place ?? last;
@@ -164,7 +164,7 @@ function placeAfter(key: string, place: number | null, length: number): number |
   return next === undefined || length === 0 ? null : Math.min(last, Math.max(0, next));
 }
 
-/** Of this chart, and of those that share its cursor. */
+/** Moves the cursor of this chart and of the charts that share it. */
 function moveCursor(plot: uPlot, place: number, cursor: string | undefined): void {
   const time = plot.data[0][place];
   if (time === undefined) return;
@@ -173,7 +173,7 @@ function moveCursor(plot: uPlot, place: number, cursor: string | undefined): voi
     each.setCursor({ left: each.valToPos(time, "x"), top: each.over.clientHeight / 2 }, true);
 }
 
-/** What the lines are at a point, as the tooltip says it. */
+/** The values of the lines at a point, in the words of the tooltip. */
 function readOut({ times, lines, format }: TimeSeriesProps, place: number): string {
   const time = times[place];
   if (time === undefined) return t`no data`;
@@ -263,7 +263,7 @@ function chartOptions(
   };
 }
 
-/** As wide as the longest label. */
+/** The width of the longest label. */
 function widthOf(plot: uPlot, labels: readonly string[], font: string): number {
   const { ctx } = plot;
   ctx.save();
@@ -383,7 +383,7 @@ function endOf(plot: uPlot): AbortSignal {
   return end.signal;
 }
 
-/** That of a mark in reach, or the pointer's. */
+/** The time of a mark in reach, or the pointer's. */
 function momentAt(plot: uPlot, left: number, marks: readonly TimeMark[]): number {
   return marksAt(plot, left, marks)[0]?.time ?? plot.posToVal(left, "x");
 }
@@ -395,7 +395,7 @@ function zoom(plot: uPlot, began: number, ended: number, { onZoom }: TimeSeriesP
   onZoom?.({ since: iso(since), until: iso(until) });
 }
 
-/** What the lines were under the pointer. */
+/** The values of the lines under the pointer. */
 function tooltip(props: TimeSeriesProps, latest: () => TimeSeriesProps): uPlot.Plugin {
   const box = document.createElement("div");
   box.className = classes.tooltip ?? "";

@@ -1,4 +1,4 @@
-/** What a change would do at once: who gains, who loses, and which quota would be overdrawn. */
+/** The immediate effects of a change: the workloads that start, wait or stop, and the quotas that are exceeded. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, List, Text } from "@mantine/core";
@@ -33,7 +33,7 @@ interface Previewed {
   effects_problem: string;
 }
 
-/** What a form previews: the effects, or why there are none. */
+/** The effects that a form previews, or why there are none. */
 export function PreviewedEffects({ preview, warnings }: { preview: Previewed; warnings: readonly string[] }) {
   const { effects, effects_pending, effects_problem } = preview;
   if (effects !== null) {

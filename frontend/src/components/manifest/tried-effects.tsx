@@ -1,4 +1,4 @@
-/** What an action would come to for others, as the studio found it: which workloads start, and which stop for them. */
+/** The effects of an action on other workloads, as the studio found them: which start, and which stop for them. */
 import { plural, t } from "@lingui/core/macro";
 import { Group, List, Loader, Text } from "@mantine/core";
 import { WorkloadNames } from "@/components/object-links";

@@ -1,4 +1,4 @@
-/** What the editor of YAML knows of fields: their help where the text names them, and the names to choose from. */
+/** Fields for the editor of YAML: their help at a place of the text, and the names to choose from. */
 import {
   type Completion,
   type CompletionContext,

@@ -30,7 +30,7 @@ export interface ColumnLook {
   align?: "right";
   /** A CSS width. */
   width?: string;
-  /** What `sort` calls this order; without it nobody sorts by the column. */
+  /** The name of this order in `sort`; without it the column cannot be sorted. */
   sort?: string;
 }
 
@@ -65,14 +65,14 @@ export interface DataTableProps<Row extends object> {
   height?: string;
   /** Columns that the reader left out, by their ids. */
   hidden?: readonly string[];
-  /** What the reader made of the columns' widths. Without `onWidths` they last as long as the table. */
+  /** The widths that the reader gave the columns. Without `onWidths` they last as long as the table. */
   widths?: ColumnWidths | undefined;
   onWidths?: ((widths: ColumnWidths | undefined) => void) | undefined;
   /** The order that the rows are in. */
   sort?: Sort | undefined;
   /** With it the heads of columns that have an order are buttons; undefined goes back to the list's own order. */
   onSort?: ((sort: Sort | undefined) => void) | undefined;
-  /** Where rows are of several clusters: whose each is. It gets a column, and the row's links lead there. */
+  /** The cluster of a row, where rows are of several. It gets a column, and the row's links lead there. */
   clusterOf?: ((row: Row) => string) | undefined;
 }
 
@@ -92,7 +92,7 @@ function useColumns<Row extends object>({ columns, clusterOf }: DataTableProps<R
 
 const LEFT_BY_CLUSTER = 0.85;
 
-/** What gives way to the column of the cluster; the column without a width, that of a name, would else have no room. */
+/** The column, narrower beside the cluster's: the column without a width, that of a name, would else have no room. */
 function narrower<Row extends object>(column: DataColumn<Row>): DataColumn<Row> {
   const { width } = column.meta ?? {};
   if (width === undefined || !width.endsWith("%")) return column;
@@ -103,7 +103,7 @@ const NONE_HIDDEN: readonly string[] = [];
 const ROW_HEIGHT = 33;
 /** Rows have a second line up to this width of the window, in px. */
 const TALL_UP_TO = 760;
-/** Of a row with a second line. */
+/** The height of a row with a second line. */
 const TALL_ROW_HEIGHT = 56;
 const NARROW = [560, 760, 1000, 1240, 1800] as const;
 

@@ -26,7 +26,9 @@ function Names({
     getNextPageParam: (page) => page.next,
     retry: false,
   });
-  return <PagedTable label="Names" list={list} columns={COLUMNS} rowKey={(row) => row.name} empty="nobody" />;
+  return (
+    <PagedTable label="Names" list={list} columns={COLUMNS} rowKey={(row) => row.name} empty="no names" />
+  );
 }
 
 beforeEach(() => {

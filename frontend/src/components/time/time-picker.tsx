@@ -32,11 +32,11 @@ export interface TimePickerProps {
   /** Empty for the default. */
   range: TimeRange;
   onChange: (range: TimeRange) => void;
-  /** What an empty range stands for; any time without. */
+  /** The meaning of an empty range; any time by default. */
   fallback?: Range;
-  /** Those on offer. */
+  /** The ranges on offer. */
   ranges?: readonly Range[];
-  /** Which time is meant, before the range in the button's words. */
+  /** The name of the time, before the range in the button's words. */
   prefix?: string;
   /** Above the ranges. */
   children?: ReactNode;
@@ -107,7 +107,7 @@ export function TimePicker({
   );
 }
 
-/** What is typed until it is applied. */
+/** The text of a range, until it is applied. */
 function FromTo({ range, onChange }: Pick<TimePickerProps, "range" | "onChange">) {
   const [since, setSince] = useState(toLocalInput(range.since));
   const [until, setUntil] = useState(toLocalInput(range.until));

@@ -1,4 +1,4 @@
-/** Who did what, when and from where; for cluster admins and auditors. */
+/** The audit, for cluster admins and auditors. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button } from "@mantine/core";

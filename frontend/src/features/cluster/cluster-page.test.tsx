@@ -135,7 +135,7 @@ it("shows the configuration in full, and lets it be edited", async () => {
   expect(await screen.findByRole("button", { name: "New ConfigMap" })).toBeTruthy();
 });
 
-it("sets nothing that somebody else has changed meanwhile", async () => {
+it("sets nothing that another user has changed meanwhile", async () => {
   const current = { ...cluster, mode: "observe", generation: "2" };
   const calls = serve([
     [/session/, { body: session(true) }],
@@ -201,7 +201,7 @@ it("shows which address was refused, and keeps what was typed", async () => {
   expect(screen.getByText("ftp://x")).toBeTruthy();
 });
 
-it("saves lists over what was read when typing began, and shows what somebody else has made of them", async () => {
+it("saves lists over what was read when typing began, and shows another user's edit of them", async () => {
   const settings = { body: cluster, etag: '"1"' };
   const calls = serve([
     [/session/, { body: session(true) }],

@@ -20,9 +20,9 @@ import { Problems } from "./problems";
 
 interface Choice {
   label: string;
-  /** What it is. */
+  /** The meaning of the mode. */
   meaning: string;
-  /** What to know before it is chosen. */
+  /** A warning before it is chosen. */
   warning: string;
 }
 

@@ -1,4 +1,4 @@
-/** What the scheduler of the cluster is configured with, to read in full and to edit. */
+/** The configuration of the cluster's scheduler, to read in full and to edit. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Code, Group, Skeleton, Stack, Text } from "@mantine/core";

@@ -32,7 +32,7 @@ export function NeighboursPanel({ cluster }: { cluster: Cluster }) {
     settings.mutate(
       { change, etag: read.etag },
       {
-        // Somebody was quicker, and the settings are shown as they are now.
+        // Another user was quicker: the settings are shown as they are now.
         onError: (error) => {
           if (!(error instanceof ApiError)) setEdit(null);
         },

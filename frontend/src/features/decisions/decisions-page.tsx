@@ -1,4 +1,4 @@
-/** What the scheduler decided, when, why and on whom. */
+/** The decisions of the scheduler with their times, reasons and workloads. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";

@@ -25,7 +25,7 @@ export function DevicePage({ code, onCode }: DevicePageProps) {
   );
 }
 
-/** What the token may be used for, and for how long. */
+/** The use and the duration of the token. */
 export function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
   const scopes: Record<DeviceRequest["scope"], string> = {
     metrics: t`Reads metrics only.`,

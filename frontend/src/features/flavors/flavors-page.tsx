@@ -142,7 +142,7 @@ function FlavorRow({ flavor, nodes }: { flavor: ResourceFlavor; nodes: Node[] | 
   );
 }
 
-/** Of the resource that is promised most of. */
+/** The promised share of the resource that is promised most. */
 function Promised({ flavor }: { flavor: ResourceFlavor }) {
   const exceeded = flavor.capacity.filter((each) => each.exceeded);
   const [scarcest] = flavor.capacity

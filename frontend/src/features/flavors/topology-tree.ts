@@ -5,7 +5,7 @@ import { byName } from "@/lib/language";
 import { parseAmount } from "@/lib/quantity";
 import { nodeState } from "@/lib/words/node-state";
 
-/** What a map can show: how much of it a node has, and how much of that is taken, in base units. */
+/** A quantity that a map can show: how much of it a node has, and how much of that is taken, in base units. */
 export const MAP_RESOURCES = ["gpu-memory", "cpu", "memory", "pods"] as const;
 export type MapResource = (typeof MAP_RESOURCES)[number];
 

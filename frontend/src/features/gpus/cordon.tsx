@@ -45,13 +45,13 @@ const steps = (): Record<
   },
 });
 
-/** What gives back the state before the step; a drain of what was cordoned leaves it cordoned. */
+/** The step that restores the state before this one; a drain of a cordoned node leaves it cordoned. */
 export function undoOf(step: Step, state: CordonState): CordonChange {
   if (step === "uncordon") return state === "draining" ? { draining: true } : { cordoned: true };
   return state === "cordoned" ? { draining: false } : { cordoned: false };
 }
 
-/** What may be done next; `state` is undefined where that is not known. */
+/** The possible next steps; `state` is undefined while it is not known. */
 export function nextSteps(state: CordonState): Step[] {
   if (state === "draining") return ["uncordon"];
   return state === "cordoned" ? ["drain", "uncordon"] : ["cordon", "drain"];
@@ -59,7 +59,7 @@ export function nextSteps(state: CordonState): Step[] {
 
 export interface CordonProps {
   target: CordonTarget;
-  /** What the questions call it. */
+  /** Its name in the questions. */
   name: string;
   state: CordonState;
 }
@@ -167,14 +167,14 @@ function Holders({ target, drains }: { target: CordonTarget; drains: boolean }) 
   );
 }
 
-/** As a plan of the studio names it; undefined for a device that the live numbers do not have. */
+/** The name in a plan of the studio; undefined for a device that the live numbers do not have. */
 function drainedPlace(target: CordonTarget, devices: Readonly<Record<string, LiveDevice>>) {
   if ("node" in target) return { drain: target.node };
   const node = devices[target.device]?.node;
   return node === undefined ? undefined : { drain: node, device: target.device };
 }
 
-/** As namespace/name, each once. */
+/** The workloads as namespace/name, each once. */
 export function holdersOf(
   target: CordonTarget,
   devices: Readonly<Record<string, LiveDevice>>,

@@ -1,4 +1,4 @@
-/** Where the cluster says something else than what was decided; nothing is shown while they agree. */
+/** Differences between the cluster's devices and the decisions; nothing is shown while they agree. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";

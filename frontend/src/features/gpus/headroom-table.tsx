@@ -1,4 +1,4 @@
-/** What is left of the devices that the filters show: whole ones and pieces, by type. */
+/** The free devices among those that the filters show: whole ones and pieces, by type. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";

@@ -20,7 +20,7 @@ import { deviceTitle, formatCores, formatCoresShort, sliceCores, sliceShare } fr
 
 export interface NodeDevicesProps {
   group: NodeGroup;
-  /** What keeps pods off the node. */
+  /** The condition that keeps pods off the node. */
   fault: string | undefined;
   /** Only for a node's name with its menu. */
   cordon?: CordonState;

@@ -9,9 +9,9 @@ import type { NodeGroup } from "./summary";
 
 export interface NodeGridProps extends Pick<NodeDevicesProps, "compact" | "highlight" | "onOpen"> {
   groups: NodeGroup[];
-  /** What keeps pods off a node, by its name. */
+  /** The conditions that keep pods off nodes, by the node's name. */
   faults: ReadonlyMap<string, string>;
-  /** What admins closed of it, by its name. */
+  /** The cordons of admins, by the node's name. */
   cordons: ReadonlyMap<string, CordonState>;
 }
 
@@ -72,7 +72,7 @@ function columnsIn(width: number, column: number): number {
   return Math.max(1, Math.floor((width + GAP) / (column + GAP)));
 }
 
-/** Where an element begins on the page, and how wide it is, in px. */
+/** The top of an element on the page and its width, in px. */
 function usePlace(frame: RefObject<HTMLElement | null>): { top: number; width: number } {
   const [place, setPlace] = useState({ top: 0, width: 0 });
   const measure = useCallback(() => {

@@ -1,4 +1,4 @@
-/** What the GPU page adds up from the live devices. */
+/** Sums over the live devices for the GPU page. */
 import { t } from "@lingui/core/macro";
 import type { Device, LiveDevice, Node } from "@/api/types";
 import { byName } from "@/lib/language";
@@ -88,7 +88,7 @@ export function candidateNodes(
     .sort((a, b) => b.free - a.free || byName(a.group.node, b.group.node));
 }
 
-/** What keeps pods off a node, by the node's name; nodes that take pods are left out. */
+/** The conditions that keep pods off nodes, by the node's name; nodes that take pods are left out. */
 export function nodeFaults(
   nodes: readonly Pick<Node, "name" | "ready" | "unschedulable" | "cordoned" | "draining">[],
 ): Map<string, string> {
@@ -108,7 +108,7 @@ export interface Tenant {
   slices: number;
 }
 
-/** Who holds how much, the largest first. */
+/** The tenants with the memory that they hold, the largest first. */
 export function tenants(entries: readonly DeviceEntry[]): Tenant[] {
   const found = new Map<string | null, Tenant>();
   for (const { device } of entries) {
@@ -141,7 +141,7 @@ export interface Headroom {
   freeOnSharedMib: number;
 }
 
-/** What is left of each device type. An unhealthy, cordoned or full device has nothing left. */
+/** The free amounts of each device type. An unhealthy, cordoned or full device has none. */
 export function headroom(entries: readonly DeviceEntry[]): Headroom[] {
   const found = new Map<string, Headroom>();
   for (const { device } of entries) {

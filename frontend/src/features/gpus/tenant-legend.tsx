@@ -1,4 +1,4 @@
-/** Which colour is whose, and how much memory each tenant holds; a click shows only their devices. */
+/** The colours of the tenants, with the memory that each holds; a click shows only their devices. */
 import { t } from "@lingui/core/macro";
 import { UnstyledButton } from "@mantine/core";
 import { useMemo, useState } from "react";

@@ -1,4 +1,4 @@
-/** What is held of devices and what of it is really used, below what there is. */
+/** The held and the used part of the devices, below their total. */
 import { t } from "@lingui/core/macro";
 import type { Metric } from "@/api/history";
 import type { LiveData } from "@/api/types";
@@ -19,7 +19,7 @@ export const DEVICE_METRICS = [
   "cores_used_percent",
 ] as const satisfies Metric[];
 
-/** What the live stream says of devices. */
+/** The live figures of devices. */
 export function deviceTail({ totals }: LiveData) {
   return [
     { metric: "devices" as const, value: totals.devices },
@@ -35,7 +35,7 @@ const USED = "var(--mantine-color-teal-6)";
 const LIMIT = "var(--kw-muted)";
 const noDevices = () => t`No device was registered in this period.`;
 
-/** Of a queue there is no total: what a line is not in the data is not drawn. */
+/** A queue has no total: a line without data is not drawn. */
 export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: boolean }) {
   const empty = noDevices();
   return (
@@ -71,7 +71,7 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
   );
 }
 
-/** What is wanted of all devices, what is held and what of it does anything: all in devices. */
+/** Demand, allocation and busy time, all in devices. */
 export function DemandChart(frame: ChartFrame) {
   return (
     <HistoryChart

@@ -27,7 +27,7 @@ export interface ChartLine extends SeriesKey {
   fill?: boolean;
   /** A limit: drawn dashed. */
   limit?: boolean;
-  /** What a value is divided by, where its unit is not that of the chart. */
+  /** The divisor of a value whose unit is not that of the chart. */
   per?: number;
 }
 
@@ -46,7 +46,7 @@ export interface HistoryChartProps {
   atLeast?: number;
   /** Beside the title. */
   aside?: ReactNode;
-  /** What is missing when there is no value at all. */
+  /** The text for a chart without any value. */
   empty?: string;
   /** Across all columns of the page, and higher. */
   wide?: boolean;

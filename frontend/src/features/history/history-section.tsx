@@ -15,7 +15,7 @@ export interface HistorySectionProps {
   marks: Pick<Marks, "marks" | "cut">;
   error: Error | null;
   onRetry: () => void;
-  /** Where only one row of the charts is shown, or all of them after a click. */
+  /** Whether only one row of the charts is shown, and all of them after a click. */
   fold?: { folded: boolean; onFold: (folded: boolean) => void };
   children: ReactNode;
 }

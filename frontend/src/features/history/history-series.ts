@@ -1,4 +1,4 @@
-/** What charts draw: the server's series, and behind them what the live stream has said since. */
+/** The lines of charts: the server's series, then the values of the live stream since. */
 import type { History, Metric } from "@/api/history";
 
 export interface SeriesKey {

@@ -25,7 +25,7 @@ const METRICS = [...WORKLOAD_METRICS, "share", ...QUOTA_METRICS, ...DEVICE_METRI
 
 export interface QueueHistoryProps {
   scope: Extract<HistoryScope, "cluster_queue" | "cohort" | "local_queue">;
-  /** Of a LocalQueue: namespace/name. */
+  /** The LocalQueue as namespace/name. */
   name: string;
 }
 
@@ -78,7 +78,7 @@ function tail(data: LiveData, name: string) {
   ];
 }
 
-/** Of one flavor and resource at a time; the fullest is the first to show. */
+/** The quota of one flavor and resource at a time, first of the fullest. */
 function QuotaChart(frame: ChartFrame) {
   const cells = cellsOf(frame.series);
   const [chosen, choose] = useState<string>();

@@ -59,7 +59,7 @@ export function useHistory(selection: Omit<HistorySelection, "range">, read: Liv
   };
 }
 
-/** What the live stream has said since the page was opened; within one step the last word counts. */
+/** The values of the live stream since the page was opened; within one step the last value counts. */
 function useTail(read: LiveReader, step: number): { points: TailPoint[]; version: string } {
   const points = useRef<TailPoint[]>([]);
   const data = useLive((live) => live.data);

@@ -1,4 +1,4 @@
-/** What happened while the charts' lines moved: preemptions, evictions, and edits of queues and settings. */
+/** Marks on charts: preemptions, evictions, and edits of queues and settings. */
 import { t } from "@lingui/core/macro";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";

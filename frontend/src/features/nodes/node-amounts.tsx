@@ -1,4 +1,4 @@
-/** What a node has, what is asked of it, and what its devices really use. */
+/** The resources of a node: allocatable, requested, and the measured use of its devices. */
 
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
@@ -86,7 +86,7 @@ export function NodeAmounts({ node }: { node: NodeDetail }) {
   );
 }
 
-/** What is measured and never asked for. */
+/** A figure that is measured and never requested. */
 function MeasuredRow({
   name,
   value,
@@ -168,7 +168,7 @@ function measured(values: (number | null)[], of: (all: number[]) => number): num
   return known.length === 0 ? null : of(known);
 }
 
-/** What the node's devices use now; null where nobody reports any of them. */
+/** The present use of the node's devices; null without any report. */
 function useUsed(node: string): Used | null {
   const usage = useQuery(deviceUsageQuery(useCluster()));
   const rows = usage.data?.results.filter((row) => row.node === node) ?? [];

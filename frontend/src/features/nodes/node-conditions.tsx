@@ -1,4 +1,4 @@
-/** What the cluster says of a node, word for word. */
+/** The conditions of a node, in the cluster's words. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Table, Text } from "@mantine/core";

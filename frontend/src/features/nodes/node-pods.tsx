@@ -1,4 +1,4 @@
-/** Who runs on a node: the pods of workloads that the reader may see. */
+/** The pods on a node, of workloads that the reader may see. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";

@@ -55,7 +55,7 @@ function poolOf({ driver, pool }: PublishedDevice): string {
   return t`${driver}, pool ${pool}`;
 }
 
-/** What the driver says of it, in one line. */
+/** The driver's facts about a device, in one line. */
 export function factsOf({ attributes, capacity }: Pick<PublishedDevice, "attributes" | "capacity">): string {
   return Object.entries({ ...attributes, ...capacity })
     .sort(([a], [b]) => a.localeCompare(b))

@@ -32,7 +32,7 @@ export function amountOf({ allocatable, requested }: Quantities, resource: strin
   };
 }
 
-/** What is used of it, from 0 on; 0 where nothing is known. */
+/** The used share, from 0 on; 0 where nothing is known. */
 export function fullness({ requested, total }: { requested: number; total: number | null }): number {
   return total === null || total === 0 ? 0 : requested / total;
 }

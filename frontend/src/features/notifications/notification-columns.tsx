@@ -7,7 +7,7 @@ import { ageColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { eventLook } from "@/lib/words/notification-event";
 
-/** The ways by which somebody is told beside the page. */
+/** The channels of a notification beside the page. */
 export const channelWords = (): Record<string, string> => ({ webhook: t`webhook`, mail: t`mail` });
 
 const stateWords = (): Record<string, string> => ({

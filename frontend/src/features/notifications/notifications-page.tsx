@@ -1,4 +1,4 @@
-/** What the user was told in the clusters on screen, and what they want to be told. */
+/** The notifications of the clusters on screen, and the rules that send them. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Grid } from "@mantine/core";

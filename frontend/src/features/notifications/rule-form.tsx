@@ -120,7 +120,7 @@ export function RuleForm() {
   );
 }
 
-/** Where a mail would go, or why none can be sent. */
+/** The address of a mail, or why none can be sent. */
 export function mailWords(status: { mail_is_configured: boolean; mail_address: string } | undefined): string {
   if (status === undefined) return "";
   if (!status.mail_is_configured) return t`This kueueweb cannot send mail: its operator must set EMAIL_HOST.`;

@@ -37,7 +37,7 @@ export function Rules() {
   );
 }
 
-/** What limits a rule, and how it tells: "longer than 30 min, in research, by webhook". */
+/** The limits and the channel of a rule: "longer than 30 min, in research, by webhook". */
 export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_queue" | "channels">): string {
   const { minutes, cluster_queue: queue, channels } = rule;
   return [

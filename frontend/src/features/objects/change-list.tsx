@@ -1,4 +1,4 @@
-/** What changes, before and after, line by line. */
+/** Changes, before and after, line by line. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Badge, Table, Text } from "@mantine/core";
@@ -11,7 +11,7 @@ interface ChangeListProps {
   changes: readonly Change[];
   /** The object with these changes. */
   whole: Value;
-  /** Those of the changes that somebody else decided differently. */
+  /** The changes of fields that another user changed, too. */
   disputed?: readonly Change[];
 }
 

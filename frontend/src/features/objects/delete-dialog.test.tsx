@@ -35,7 +35,7 @@ const trial = (warning: string): Answer => ({
   },
 });
 
-it("deletes what was read, and asks again where somebody has changed it meanwhile", async () => {
+it("deletes what was read, and asks again where another user has changed it meanwhile", async () => {
   vi.stubGlobal("WebSocket", SilentSocket);
   const object: [RegExp, Answer] = [/^GET .*\/manifests\/clusterqueue\/research\//, queue("7")];
   const outcome: [RegExp, Answer] = [/^POST .*\/preview\//, trial("")];

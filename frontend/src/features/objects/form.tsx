@@ -18,7 +18,7 @@ export interface FormProps {
   isNew: boolean;
   /** The quota that the form was opened for. */
   quota?: QuotaPlace | undefined;
-  /** What the server says of a field; empty where it says nothing. */
+  /** The server's help on a field; empty where it has none. */
   helpOf?: (path: Path) => string;
   onChange: (manifest: Manifest) => void;
 }
@@ -132,9 +132,9 @@ export function NumberField(props: FieldProps) {
 
 interface ChoiceFieldProps extends FieldProps {
   choices: { value: string; label: string }[];
-  /** Of true and false, what is written are these, not their names. */
+  /** "boolean": true and false are written, not their names. */
   values?: "boolean";
-  /** What counts where the manifest says nothing. */
+  /** The value that counts where the manifest has none. */
   initial: string;
 }
 
@@ -164,7 +164,7 @@ interface LinesFieldProps {
   label: string;
   description: string;
   error: string | undefined;
-  /** What the server says of the field. */
+  /** The server's help on the field. */
   help?: string;
   lines: readonly string[];
   /** Lines are a text, in which empty ones and spaces count. */

@@ -1,4 +1,4 @@
-/** What the editor begins with for an object that is to be new. */
+/** The manifest with which the editor of a new object begins. */
 import type { ObjectKind } from "@/api/manifests";
 import { writtenMoment } from "@/lib/manifest/moment";
 import type { Fields, Manifest } from "@/lib/manifest/object";
@@ -34,7 +34,7 @@ function tomorrow(now: Date): Fields {
 
 export interface Beginning {
   name?: string;
-  /** Of a LocalQueue: where it leads. */
+  /** The ClusterQueue of a LocalQueue. */
   clusterQueue?: string;
 }
 

@@ -80,7 +80,7 @@ function Frame({ title, onClose, children }: { title: string; onClose: () => voi
   );
 }
 
-/** What somebody else changed while the editor was open. */
+/** Another user's change while the editor was open. */
 interface Meanwhile {
   message: string;
   theirs: Change[];
@@ -90,7 +90,7 @@ interface Meanwhile {
 
 interface Draft {
   text: string;
-  /** What the text says; null until the server has read what was typed. */
+  /** The object in the text; null until the server has read the typed text. */
   manifest: Manifest | null;
 }
 
@@ -123,7 +123,7 @@ function useEditor(kind: ObjectKind, opened: EditedObject) {
     setDraft(next);
     save.reset();
   };
-  /** What we changed, on top of what it is now. */
+  /** Applies our changes to the present object. */
   const carryOver = ({ message, now }: ChangedMeanwhile) => {
     const theirs = changes(base.manifest, now.manifest);
     const disputed = conflicts(theirs, changes(base.manifest, shown));

@@ -18,7 +18,7 @@ const STRATEGIES: Record<string, Value | undefined> = {
   both: ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
 };
 
-/** What the block says; one without strategies stands for Kueue's own, which are both. */
+/** The strategy of the block; one without strategies stands for Kueue's own, which are both. */
 function strategyOf(block: Value | undefined): string {
   if (!isFields(block)) return "off";
   const value = block.preemptionStrategies ?? STRATEGIES.both;

@@ -117,7 +117,7 @@ export function ClusterHealth() {
   );
 }
 
-/** As in `foundation/heartbeat.py`. */
+/** The same number as in `foundation/heartbeat.py`. */
 const WRONG_CLOCK_SECONDS = 5;
 
 function hasWrongClock(aheadSeconds: number | null) {

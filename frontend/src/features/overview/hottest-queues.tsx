@@ -1,4 +1,4 @@
-/** Where it is tightest. */
+/** The fullest queues. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";

@@ -122,7 +122,7 @@ function WaitingPart({ overview }: { overview: Overview }) {
   );
 }
 
-/** What is checked is named: the devices' health, and the processes that the numbers depend on. */
+/** The broken parts by name: devices, and the processes on which the numbers depend. */
 function BrokenPart({ unhealthy, health }: { unhealthy: number; health: Overview["health"] }) {
   const silent = [
     ...(health.scheduler.alive ? [] : [t`scheduler`]),

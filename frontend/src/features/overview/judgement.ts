@@ -1,4 +1,4 @@
-/** What the first line of the overview adds up: the devices that are free, idle and broken. */
+/** Sums for the first line of the overview: free, idle and broken devices. */
 import type { DeviceUsage, LiveDevice } from "@/api/types";
 import { byName } from "@/lib/language";
 import { gpuState, idleDevices } from "@/lib/url/gpu-filters";
@@ -33,7 +33,7 @@ export function deviceSums(
   };
 }
 
-/** What the monitors measure, over all devices that have one; null where none measures it. */
+/** The measured use, over all devices with a monitor; null without any. */
 export function usageSums(usage: readonly Pick<DeviceUsage, "memory_used_mib" | "utilization_percent">[]) {
   const sum = (values: (number | null)[]) => {
     const known = values.filter((value) => value !== null);

@@ -134,7 +134,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
 
 const REALLY_USED = "var(--mantine-color-teal-6)";
 
-/** What the monitors of all devices measure now. */
+/** The present use of all devices, as their monitors report it. */
 function useUse() {
   const usage = useQuery(deviceUsageQuery(useCluster())).data?.results;
   return useMemo(() => usageSums(usage ?? []), [usage]);

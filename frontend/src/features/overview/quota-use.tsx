@@ -11,7 +11,7 @@ import { Panel } from "@/components/panel";
 import { formatAmountShort, formatCount, formatShare } from "@/lib/quantity";
 import { quotaByResource } from "./summary";
 
-/** As tall as the lists beside it. */
+/** The height of the lists beside it. */
 const MOST = 5;
 
 export function QuotaUse() {

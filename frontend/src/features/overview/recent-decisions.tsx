@@ -1,4 +1,4 @@
-/** What the scheduler decided last, and why. */
+/** The last decisions of the scheduler, and why it made them. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Text } from "@mantine/core";

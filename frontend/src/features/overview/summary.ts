@@ -1,4 +1,4 @@
-/** What the overview adds up from the live data. */
+/** Sums over the live data for the overview. */
 import { waiting } from "@/api/live/live-data";
 import type { LiveClusterQueue, LiveQuota } from "@/api/types";
 import { ownedQuota } from "@/lib/owned-quota";
@@ -43,7 +43,7 @@ function shareOf(quota: LiveQuota): number {
   return used > 0 ? Number.POSITIVE_INFINITY : 0;
 }
 
-/** Of two that are as full, the accelerator says more than cpu or memory. */
+/** The fullest quota; between two equally full ones, the accelerator's. */
 function fullest({ usage }: LiveClusterQueue): HotQueue["fullest"] {
   const accelerator = (quota: LiveQuota) => Number(quota.resource.includes("/"));
   const [top] = usage.toSorted((a, b) => shareOf(b) - shareOf(a) || accelerator(b) - accelerator(a));

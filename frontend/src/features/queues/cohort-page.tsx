@@ -129,7 +129,7 @@ function Numbers({ row }: { row: CohortRow }) {
   );
 }
 
-/** What is in its own name, before what its queues bring. */
+/** The quota of the cohort itself, before that of its queues. */
 function ownQuotas(cohort: Cohort | null): Map<string, number> {
   const found = new Map<string, number>();
   for (const group of cohort?.resource_groups ?? [])

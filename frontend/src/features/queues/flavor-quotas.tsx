@@ -1,4 +1,4 @@
-/** Who has which quota of a flavor, and what of it is used. */
+/** The quotas of a flavor by queue, and the used part of each. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";

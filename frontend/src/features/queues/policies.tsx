@@ -25,7 +25,7 @@ export function Policies({ queue }: { queue: ClusterQueue }) {
   );
 }
 
-/** What a reader has to know to foresee its decisions; what cannot apply to the queue is left out. */
+/** The policies that explain a queue's decisions; policies that cannot apply to it are left out. */
 export function rules(queue: ClusterQueue): Rule[] {
   const flavors = new Set(queue.resource_groups.flatMap((group) => group.flavors.map(({ name }) => name)));
   return [

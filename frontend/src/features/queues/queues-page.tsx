@@ -1,4 +1,4 @@
-/** Who may use how much, who borrows from whom, and where workloads wait. */
+/** The queues: their quotas, who borrows from whom, and where workloads wait. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Skeleton, TextInput } from "@mantine/core";

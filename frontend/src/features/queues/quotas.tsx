@@ -105,7 +105,7 @@ function QuotaRow({ quota, notes, edit }: QuotaRowProps) {
   );
 }
 
-/** What limits the quota, and whence it comes, where that is not the default. */
+/** The limits of the quota and its source, where they are not the default. */
 function notesOf(queue: ClusterQueue, quota: LiveQuota): string[] {
   const { flavor, resource, borrowing_limit: borrowing, lending_limit: lending } = quota;
   const amount = (value: number) => formatAmountShort(resource, value);

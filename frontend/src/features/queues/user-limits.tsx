@@ -1,4 +1,4 @@
-/** What each user and each group holds of a ClusterQueue and of the cohorts above it, beside what its limits allow. */
+/** The amounts that each user and each group holds of a ClusterQueue and of the cohorts above it, beside its limits. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";

@@ -6,11 +6,11 @@ import { useRef } from "react";
 import type { Bar } from "./cells";
 
 interface Layout {
-  /** Of the picture, in its own units. */
+  /** The width of the picture, in its own units. */
   width: number;
   /** The height of a row. */
   row: number;
-  /** Where bars begin, and how far below their label. */
+  /** The start of the bars, and their distance below their label. */
   left: number;
   below: number;
   /** Kept free for the values behind the bars. */

@@ -1,4 +1,4 @@
-/** What the cells of a report mean, for people. */
+/** The cells of a report, in words. */
 import { t } from "@lingui/core/macro";
 import type { Report, ReportColumn } from "@/api/reports";
 import { byName, numbers } from "@/lib/language";
@@ -7,7 +7,7 @@ import { formatDuration, formatTimestamp } from "@/lib/time";
 import { preemptionReason } from "@/lib/words/preemption-reason";
 
 const oneDecimal = numbers({ maximumFractionDigits: 1 });
-/** Of less than ten hours also hundredths: a short job is not 0. */
+/** Less than ten hours has hundredths: a short job is not 0. */
 const hundredths = numbers({ maximumFractionDigits: 2 });
 const LEAST_HOURS = 0.01;
 const money = numbers({ minimumFractionDigits: 2, maximumFractionDigits: 2 });
@@ -104,5 +104,5 @@ export function hoursOf(resource: string): string {
 
 const RESOURCE = "resource";
 const DEVICE = "device";
-/** What the server counts in GiB. */
+/** The columns that the server counts in GiB. */
 const IN_GIB = /^(memory|ephemeral-storage|storage|hugepages-.*)$/;

@@ -24,7 +24,7 @@ const METRICS = ["nominal", "used"] as const satisfies Metric[];
 const HEIGHT = 200;
 
 export interface FairnessDetailsProps {
-  /** Of one resource; the queues that miss most come first. */
+  /** The report for one resource; the queues that miss most come first. */
   report: Report;
   resource: string;
   range: TimeRange;

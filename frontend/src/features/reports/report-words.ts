@@ -1,4 +1,4 @@
-/** What groups and columns of reports are called. */
+/** The names of groups and columns of reports. */
 import { t } from "@lingui/core/macro";
 import type { Report } from "@/api/reports";
 
@@ -21,7 +21,7 @@ export const groupTitles = (): Record<string, string> => ({
   holder: t`Held by`,
 });
 
-/** What the columns of a report are called; one that is not known here keeps the server's title. */
+/** The names of a report's columns; an unknown one keeps the server's title. */
 const columnTitles = (): Record<string, string> => ({
   ...groupTitles(),
   resource: t`Resource`,

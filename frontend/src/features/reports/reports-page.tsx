@@ -1,4 +1,4 @@
-/** What was: waits and throughput, use and its price, idle devices, preemptions. */
+/** Reports: waits and throughput, use and its price, idle devices, preemptions. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Anchor, Group, MultiSelect, NativeSelect, Skeleton, Tabs } from "@mantine/core";
@@ -44,9 +44,9 @@ const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
   fairness: t`Use of each ClusterQueue against its nominal quota. A difference counts only while workloads of the queue waited, for whatever resource.`,
 });
 
-/** Where the reader chose no groups, and the page does not begin with the server's: who used most. */
+/** The groups before the reader chooses some, where they are not the server's: use begins with the largest users. */
 const USUAL_GROUPS: Partial<Record<(typeof REPORT_KINDS)[number], ReportGroup[]>> = { usage: ["user"] };
-/** What a picture begins with, where it is not the first column. */
+/** The column with which a picture begins, where it is not the first. */
 const DRAWN_FIRST: Partial<Record<(typeof REPORT_KINDS)[number], string>> = { idle: "idle_device_hours" };
 
 export interface ReportsPageProps {
@@ -167,7 +167,7 @@ export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
 interface ReportViewProps {
   kind: (typeof REPORT_KINDS)[number];
   report: Report;
-  /** What the column of hours is called, where it is of one resource. */
+  /** The title of the column of hours, where it is of one resource. */
   hours: string | undefined;
 }
 

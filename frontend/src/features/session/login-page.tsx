@@ -25,9 +25,9 @@ export interface LoginPageProps {
   methods: Session["login_methods"];
   /** Why the provider's login failed, from the address. */
   refused: string | undefined;
-  /** Of the demo: one click fills them in. */
+  /** The accounts of the demo: one click fills them in. */
   accounts: { username: string; password: string }[];
-  /** Where the provider's login leads back to. */
+  /** The page to which the provider's login returns. */
   target: string;
   onLogin: () => void;
 }

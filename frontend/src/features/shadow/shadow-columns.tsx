@@ -33,7 +33,7 @@ const acts = (): Record<ShadowChoice["act"], string> => ({
   Wait: t`Waits`,
 });
 
-/** What a scheduler made of it, in a sentence. */
+/** A scheduler's decision on the workload, in a sentence. */
 export function choiceInWords({ act, cluster_queue: queue, flavors, reason, message }: ShadowChoice): string {
   const given = flavors
     .map(

@@ -1,4 +1,4 @@
-/** Which of several clusters are on screen: each chip takes one in or leaves it out. */
+/** The clusters on screen: each chip takes one in or leaves it out. */
 import { t } from "@lingui/core/macro";
 import { Chip, Group } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";

@@ -8,7 +8,7 @@ import type { LiveData, Session } from "@/api/types";
 import type { IconName } from "@/components/icon";
 import type { Page } from "./pages";
 
-/** Where an entry leads, as the router takes it. */
+/** The target of an entry, in the router's form. */
 export interface Target {
   to: string;
   params?: Record<string, string>;
@@ -73,7 +73,7 @@ export function pageEntries(pages: readonly Page[]): Entry[] {
   }));
 }
 
-/** What people come to do: pages as they are looked at for it. */
+/** The reader's tasks: pages by the words that people search for. */
 function actionEntries(): Entry[] {
   const entry = (label: string, icon: IconName, to: string, search: Record<string, string>): Entry => ({
     id: `action ${label}`,

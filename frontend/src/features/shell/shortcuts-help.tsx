@@ -1,4 +1,4 @@
-/** The list of the keys; read when somebody asks for it. */
+/** The list of the keys; loaded when it is opened. */
 import { t } from "@lingui/core/macro";
 import { Group, Kbd, Modal, Stack, Text } from "@mantine/core";
 import type { Page } from "./pages";

@@ -1,4 +1,4 @@
-/** Who is logged in, with which rights, and the way out. */
+/** The user, their rights, and the way out. */
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";

@@ -134,7 +134,7 @@ function Changes({ objects }: { objects: readonly Change[] }) {
   );
 }
 
-/** Who starts and who stops, as the studio found. */
+/** The workloads that start and stop, as the studio found them. */
 function Outcome({ whole }: { whole: NonNullable<WhatIf["whole"]> }) {
   const { starts, waits } = whole.effects;
   const lost = whole.evictions;
@@ -192,7 +192,7 @@ function Outcome({ whole }: { whole: NonNullable<WhatIf["whole"]> }) {
   );
 }
 
-/** What has changed since the plan was tried: it does not refuse the plan, but its effects may differ. */
+/** Changes since the plan was tried: they do not refuse the plan, but its effects may differ. */
 function Moved({ moved, tried }: { moved: PlanResult["moved"]; tried: string | null }) {
   const parts = [
     [

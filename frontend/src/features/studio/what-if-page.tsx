@@ -1,4 +1,4 @@
-/** What if: a plan is written, tried on a copy of the cluster, saved by a name and shared by its address. */
+/** The page What if: a plan is written, tried on a copy of the cluster, saved by a name and shared by its address. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import {

@@ -1,4 +1,4 @@
-/** Who is here, who may what and where; for admins and auditors. */
+/** The users with their rights; for admins and auditors. */
 import { t } from "@lingui/core/macro";
 import { Grid, Tabs } from "@mantine/core";
 import type { Session } from "@/api/types";

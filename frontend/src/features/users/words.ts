@@ -12,7 +12,7 @@ export const roles = (): { value: RoleName; label: string }[] => [
   { value: "auditor", label: t`auditor: read-only, with the audit log` },
 ];
 
-/** Where a role holds: "below cohort research", "all namespaces". */
+/** The scope of a role: "below cohort research", "all namespaces". */
 export function whereWords({
   cohort,
   in_namespace: namespace,

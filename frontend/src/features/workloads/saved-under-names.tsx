@@ -30,7 +30,7 @@ export interface SavedUnderNamesProps<Row extends Saved, Save> {
   query: { data: Row[] | undefined; error: Error | null; isPending: boolean };
   saving: Change<Save>;
   deleting: Change<Row>;
-  /** What is saved under a name; `before` is what has it now, and is replaced. */
+  /** The value to save under a name; `before` is the present one, and is replaced. */
   present: (name: string, before: Row | undefined) => Save;
   onOpen: (row: Row) => void;
 }

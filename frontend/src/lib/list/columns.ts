@@ -1,6 +1,6 @@
 /** Columns that the reader added to a list, and how wide its columns are, as both stand in the URL. */
 
-/** As many as the table has room for, and fewer than the API gives the annotations of. */
+/** The number of columns for which the table has room; the API gives the annotations of more. */
 export const MAX_ADDED = 8;
 
 const KEY = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;

@@ -1,4 +1,4 @@
-/** What differs between two versions of an object, and one author's changes carried over to another's. */
+/** Differences between two versions of an object, and one author's changes carried over to another's. */
 import { isFields, type Path, type Value } from "./object";
 
 export interface Change {
@@ -52,7 +52,7 @@ export function changes(before: Value | undefined, after: Value | undefined, pat
   );
 }
 
-/** Those of `theirs` that `ours` change too, to something else. */
+/** The changes of `theirs` that `ours` change too, to another value. */
 export function conflicts(theirs: readonly Change[], ours: readonly Change[]): Change[] {
   const within = (inner: Path, outer: Path) => outer.every((key, at) => inner[at] === key);
   return theirs.filter((their) =>

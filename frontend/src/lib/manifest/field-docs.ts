@@ -42,7 +42,7 @@ export function typeText(schema: FieldSchema): string {
   return schema.type === undefined || schema.type === "object" ? "Object" : schema.type;
 }
 
-/** What follows a key that is completed: the beginning of its value, `indent` spaces further in. */
+/** The text after a completed key: the beginning of its value, `indent` spaces further in. */
 export function valueStart(schema: FieldSchema, indent: number): string {
   const inner = " ".repeat(indent + 2);
   if (schema.items !== undefined) return `:\n${inner}- `;

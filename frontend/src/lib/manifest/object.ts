@@ -54,7 +54,7 @@ function written(inner: Value | undefined, path: Path, value: Value | undefined)
 
 const WRITTEN_BY_AUTHORS = ["name", "generateName", "namespace", "labels", "annotations"];
 
-/** The object without what the server adds: its status, and all of its metadata that nobody writes. */
+/** The object without the server's additions: its status, and the metadata that authors do not write. */
 export function authored(manifest: Manifest): Manifest {
   const { status: _, ...rest } = manifest;
   const metadata = Object.fromEntries(

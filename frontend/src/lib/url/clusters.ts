@@ -1,4 +1,4 @@
-/** Which clusters a page shows, as it stands in the URL and as the API takes it: one name, several, or all. */
+/** The clusters of a page, in the URL's form and in the API's: one name, several, or all. */
 
 /** All in which the reader has a role. */
 export const ALL_CLUSTERS = "*";

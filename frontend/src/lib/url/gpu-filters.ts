@@ -29,7 +29,7 @@ export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
   return filters;
 }
 
-/** What of a device the filters look at. */
+/** The part of a device that the filters read. */
 export interface FilterableDevice {
   node: string;
   type: string;

@@ -1,4 +1,4 @@
-/** Which report, of which time and grouped by what, as it stands in the URL. */
+/** The report, its period and its groups, in the URL's form. */
 import { parseTimeRange, type Range, type TimeRange } from "./time-range";
 
 export const REPORT_KINDS = ["waits", "usage", "idle", "preemptions", "fairness"] as const;
@@ -9,7 +9,7 @@ export interface ReportFilters extends TimeRange {
   report?: (typeof REPORT_KINDS)[number];
   /** With commas between them. */
   by?: string;
-  /** Of the report on use: the one that is shown. */
+  /** The resource that the report on use shows. */
   resource?: string;
 }
 

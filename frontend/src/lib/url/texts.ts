@@ -1,6 +1,6 @@
 /** Texts in a URL's search. */
 
-/** Those of the names that say something; what is empty is left out, so that two equal views have equal keys. */
+/** The names that are not empty: two equal views have equal keys. */
 export function parseTexts<Name extends string>(
   search: Record<string, unknown>,
   names: readonly Name[],

@@ -22,7 +22,7 @@ export interface TimeRange {
   until?: string;
 }
 
-/** Which time of a workload is within the range. */
+/** The time of a workload that is within the range. */
 export const TIME_STEPS = ["submitted", "admitted", "finished"] as const;
 export type TimeStep = (typeof TIME_STEPS)[number];
 

@@ -72,7 +72,7 @@ export const PLAIN_GROUPS = [
   "node",
 ] as const;
 export type PlainGroup = (typeof PLAIN_GROUPS)[number];
-/** What workloads are counted by: a field, or the value of a label. */
+/** The group by which workloads are counted: a field, or the value of a label. */
 export type WorkloadGroup = PlainGroup | `label:${string}`;
 
 export function isPlainGroup(group: string): group is PlainGroup {
@@ -112,7 +112,7 @@ export interface WorkloadView {
   hide?: string;
   /** Columns that were added; `parseColumns` reads them. */
   columns?: string;
-  /** As `formatWidths` writes them. */
+  /** The widths in the form of `formatWidths`. */
   widths?: string;
 }
 

@@ -1,4 +1,4 @@
-/** What an edit changed, field by field. */
+/** The changes of an edit, field by field. */
 
 export interface Change {
   field: string;

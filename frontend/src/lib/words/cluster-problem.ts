@@ -1,4 +1,4 @@
-/** What may be wrong with a cluster: labels and meaning, defined here and nowhere else. */
+/** The possible problems of a cluster: labels and meaning, defined here and nowhere else. */
 import { t } from "@lingui/core/macro";
 
 interface ProblemWords {

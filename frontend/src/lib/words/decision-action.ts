@@ -28,7 +28,7 @@ export function decisionLook(action: string): Look {
 interface Decided {
   action: string;
   reason: string;
-  /** As the API has it: of an admission how long the workload waited, and the flavors of its pod sets. */
+  /** The API's details: of an admission how long the workload waited, and the flavors of its pod sets. */
   detail: Readonly<Record<string, unknown>>;
 }
 

@@ -1,4 +1,4 @@
-/** What vendors call a device, its parts and its cores; a word that is not known here is shown as it comes. */
+/** The vendors' words for a device, its parts and its cores; an unknown word is shown as it comes. */
 import { t } from "@lingui/core/macro";
 
 export function deviceWord(word: string): string {

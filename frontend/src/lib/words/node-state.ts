@@ -32,7 +32,7 @@ export interface NodeFlags {
   draining: boolean;
 }
 
-/** What kueueweb's admins closed; the cluster's own cordon is apart. */
+/** The cordons of kueueweb's admins; the cluster's own cordon is apart. */
 export type CordonState = "cordoned" | "draining" | undefined;
 
 export function cordonState({ cordoned, draining }: Pick<NodeFlags, "cordoned" | "draining">): CordonState {
@@ -40,7 +40,7 @@ export function cordonState({ cordoned, draining }: Pick<NodeFlags, "cordoned" |
   return cordoned ? "cordoned" : undefined;
 }
 
-/** What matters most of it: a node that does not answer, then one that is emptied, then one that is closed. */
+/** The state that matters most: a node that does not answer, then one that is emptied, then one that is closed. */
 export function nodeState({ ready, unschedulable, cordoned, draining }: NodeFlags): NodeState {
   if (!ready) return "not-ready";
   if (draining) return "draining";

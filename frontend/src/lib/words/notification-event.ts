@@ -1,4 +1,4 @@
-/** What a user can be told about, in words. */
+/** The events of which a user can be notified, in words. */
 
 import { t } from "@lingui/core/macro";
 
@@ -40,7 +40,7 @@ export function concernsQueue(event: NotificationEvent): boolean {
   return event !== "DeviceFailed" && event !== "SchedulerSilent";
 }
 
-/** Where a notification leads: only pages of ours. */
+/** The page of a notification: only pages of ours. */
 export function pageOf(path: string): string {
   return /^\/(?![/\\])/.test(path) ? path : "/";
 }

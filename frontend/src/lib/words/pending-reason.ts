@@ -71,7 +71,7 @@ export function shortReason(reason: string): string {
   return known === undefined ? reason.replace(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase() : short()[known];
 }
 
-/** What the reason means, or an empty text for one that is not known here. */
+/** The meaning of a reason; empty for an unknown one. */
 export function explainPendingReason(reason: string): string {
   const known = PENDING_REASONS.find((each) => each === reason);
   return known === undefined ? "" : sentences()[known];

@@ -1,4 +1,4 @@
-/** What keeps pods off nodes and devices: HAMi's and Kubernetes' tokens in plain words. The token stays beside them. */
+/** HAMi's and Kubernetes' reasons against a node or device in plain words. The token stays beside them. */
 
 import { t } from "@lingui/core/macro";
 

@@ -1,4 +1,4 @@
-/** What pod sets ask for, in a few words. */
+/** The requests of pod sets, in a few words. */
 import { t } from "@lingui/core/macro";
 import { formatAmountShort, parseAmount } from "../quantity";
 

@@ -9,7 +9,7 @@ import { isTyping } from "@/lib/url/typing";
 
 const route = getRouteApi("/app/gpus");
 
-/** Of one cluster its nodes with their devices, of several a list of the devices. */
+/** The nodes of one cluster with their devices, or a list of the devices of several. */
 export function GpusRoute() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();

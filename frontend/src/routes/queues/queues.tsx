@@ -6,7 +6,7 @@ import { QueuesPage } from "@/features/queues/queues-page";
 
 const route = getRouteApi("/app/queues");
 
-/** Of one cluster the tree of its quota, of several a list of their queues. */
+/** The quota tree of one cluster, or a list of the queues of several. */
 export function QueuesRoute() {
   const { search = "" } = route.useSearch();
   const navigate = route.useNavigate();

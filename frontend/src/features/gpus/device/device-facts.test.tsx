@@ -49,7 +49,7 @@ function answers(results: unknown[]) {
 
 const value = async (name: string) => (await screen.findByText(name)).nextElementSibling?.textContent;
 
-it("shows what is measured beside what is held, with units, and says where nobody measures", async () => {
+it("shows what is measured beside what is held, with units, and says where no monitor measures", async () => {
   answers([usage]);
   await renderPart(
     <ClusterProvider cluster="default">
@@ -74,7 +74,7 @@ function Card() {
   );
 }
 
-it("asks only while somebody looks at a card", async () => {
+it("asks only while the reader looks at a card", async () => {
   const calls = answers([]);
   await renderPart(
     <ClusterProvider cluster="default">

@@ -1,4 +1,4 @@
-/** The condition of a device: its health, what it measures of itself, how it is run. What nobody measured is no number, not 0. */
+/** The condition of a device: its health, its measurements and its mode. A missing measurement is no number, not 0. */
 import { t } from "@lingui/core/macro";
 import { Stack, Tooltip } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
@@ -73,7 +73,7 @@ export function useRest() {
   return { element, rests, handlers };
 }
 
-/** What is read and drawn only while somebody looks at one of thousands of cards. */
+/** The facts of one card among thousands, read and drawn only while the reader looks at it. */
 export function DeviceHint({ target, ...props }: DeviceProps & { target: RefObject<HTMLElement | null> }) {
   const { device } = props;
   const facts = useFacts(props);

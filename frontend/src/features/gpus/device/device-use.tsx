@@ -1,4 +1,4 @@
-/** What a device really did in the last hour, beside what is held of it. Without a monitor there is no number, not 0. */
+/** The measured use of a device in the last hour, beside the held amounts. Without a monitor there is no number, not 0. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Skeleton, Text } from "@mantine/core";

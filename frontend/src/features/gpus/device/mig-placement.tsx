@@ -1,4 +1,4 @@
-/** Where the MIG instances of a device are: its memory slices in a row, each instance over those that it takes. */
+/** The MIG instances of a device: its memory slices in a row, each instance over the slices that it takes. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Text } from "@mantine/core";

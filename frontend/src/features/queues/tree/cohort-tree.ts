@@ -6,13 +6,13 @@ export interface CohortRow {
   kind: "cohort";
   name: string;
   depth: number;
-  /** Null for a cohort that queues name and nobody declared: Kueue makes it so. */
+  /** Null for a cohort that queues name and that is not declared: Kueue creates it in the same way. */
   cohort: LiveCohort | null;
   /** Sums over all ClusterQueues below. */
   pending: number;
   admitted: number;
   queues: number;
-  /** What queues below borrow, by quotaKey: this much is lent within the cohort or comes from above it. */
+  /** The amounts that queues below borrow, by quotaKey: lent within the cohort, or from above it. */
   borrowed: ReadonlyMap<string, number>;
   open: boolean;
 }

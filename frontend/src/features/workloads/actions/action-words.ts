@@ -1,4 +1,4 @@
-/** What can be done to workloads, and what that means: the words of buttons and questions. */
+/** The words of buttons and questions of the actions on workloads. */
 import { t } from "@lingui/core/macro";
 import type { WorkloadAction } from "@/api/workloads";
 import type { IconName } from "@/components/icon";

@@ -1,4 +1,4 @@
-/** What an action would do to workloads as they are now: which of them stop, and what comes back by it. */
+/** The consequences of an action for workloads as they are now: which of them stop, and the resources that it frees. */
 import { plural, t } from "@lingui/core/macro";
 import { Alert, List } from "@mantine/core";
 import { useCluster } from "@/api/cluster";
@@ -11,7 +11,7 @@ import type { ActionKind } from "./action-words";
 
 export type Affected = Pick<Workload, "namespace" | "name" | "status" | "pod_sets">;
 
-/** What holds quota, and so has pods that run or are about to. */
+/** The workloads that hold quota, and so have pods that run or are about to. */
 function holdsQuota({ status }: Pick<Workload, "status">): boolean {
   return status === "Admitted" || status === "QuotaReserved";
 }

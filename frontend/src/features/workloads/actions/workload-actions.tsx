@@ -1,4 +1,4 @@
-/** What its owner may do to a workload; each asks first, and says what went wrong. */
+/** The actions of a workload's owner; each asks first, and reports its errors. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Text } from "@mantine/core";
@@ -16,7 +16,7 @@ import { Consequences } from "./consequences";
 import { PriorityClassSelect } from "./priority-class-select";
 import { tellDone, undoOf } from "./undo";
 
-/** What can be done to it now, in the order of the buttons. */
+/** The possible actions now, in the order of the buttons. */
 export function possibleActions(workload: Pick<Workload, "status" | "active" | "variant_of">): ActionKind[] {
   // A variant is changed by the workload that it is of, and by no one else.
   if (workload.status === "Finished" || workload.variant_of !== "") return [];

@@ -1,4 +1,4 @@
-/** What can be done to all selected workloads at once. */
+/** The actions on all selected workloads at once. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Paper, Text } from "@mantine/core";

@@ -1,4 +1,4 @@
-/** What an action on many workloads did, and the names of those that it did not change, reason by reason. */
+/** The result of an action on many workloads, with the names of the unchanged ones, reason by reason. */
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Code, Group, Modal, Stack, Text } from "@mantine/core";

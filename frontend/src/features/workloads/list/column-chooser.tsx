@@ -1,4 +1,4 @@
-/** Which columns the list has: its own, fields that it does not show at first, and values of labels and annotations. */
+/** The choice of columns: the list's own, fields that it hides at first, and values of labels and annotations. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Checkbox, Group, NativeSelect, Popover, Stack, TextInput } from "@mantine/core";

@@ -6,7 +6,7 @@ import type { Workload } from "@/api/types";
 import { type WorkloadAction, type WorkloadReference, workloadKeys } from "@/api/workloads";
 import { filterQuery, type WorkloadFilters } from "@/lib/url/workload-filters";
 
-/** As many as the server hands out at once. */
+/** The number that the server returns at once. */
 const PAGE_SIZE = 1000;
 const BATCH_SIZE = 500;
 
@@ -110,7 +110,7 @@ async function actOnBatch(
   }
 }
 
-/** Of a batch that was refused whole: those that it was refused for, and what may be tried without them. */
+/** Divides a refused batch into the workloads that the refusal names, and the others, which may be tried without them. */
 export function divide(
   batch: WorkloadReference[],
   refusal: ApiError,

@@ -1,4 +1,4 @@
-/** Which workloads are selected: rows of the list, or all that the filters matched when the reader asked for them. */
+/** The selected workloads: rows of the list, or all that the filters matched when the reader asked for them. */
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
 import type { WorkloadFilters } from "@/lib/url/workload-filters";
@@ -14,7 +14,7 @@ interface Widened {
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Of what was collected and what is on screen, those that are chosen; each once. */
+/** The chosen workloads among the collected ones and those on screen; each once. */
 export function selectedOf<Row extends Collected>(
   chosen: ReadonlySet<string>,
   collected: readonly Collected[],
@@ -49,7 +49,7 @@ export function useSelection<Row extends Collected>(
       setKeys(new Set(found.workloads.map(({ uid }) => uid)));
     },
   });
-  // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
+  // What left the list (another filter, another status) is no longer selected: an action is only for rows in sight.
   const valid = widened?.view === view ? widened : null;
   const chosen = valid === widened ? keys : NONE;
   const selected = useMemo(() => selectedOf(chosen, valid?.workloads ?? [], rows), [chosen, valid, rows]);

@@ -85,7 +85,7 @@ const ownWords = (): Record<OwnColumn, string> => ({
   kind: t`Owner`,
 });
 
-/** What a column that was added is called: a label and an annotation by their keys. */
+/** The title of an added column: a label and an annotation by their keys. */
 export function addedWords(column: AddedColumn): string {
   const own = OWN_COLUMNS.find((each) => each === column);
   return own === undefined ? column.slice(column.indexOf(":") + 1) : ownWords()[own];

@@ -1,4 +1,4 @@
-/** Which workloads are there, in which state, and why do they wait? */
+/** The workloads with their states, and why they wait. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { ActionIcon, Button, Group, Text } from "@mantine/core";

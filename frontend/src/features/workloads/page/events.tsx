@@ -1,4 +1,4 @@
-/** What happened to it, the newest first. */
+/** The events of a workload, the newest first. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Skeleton, Text } from "@mantine/core";

@@ -1,4 +1,4 @@
-/** What a container prints, as it prints it. */
+/** The log of a container, as it is written. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, Group, Modal, Select, Switch, Text } from "@mantine/core";

@@ -1,4 +1,4 @@
-/** What each pod set asks for, beside what it was given. */
+/** The requests of each pod set, beside its assigned flavors and devices. */
 
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";

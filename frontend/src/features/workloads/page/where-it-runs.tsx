@@ -1,4 +1,4 @@
-/** Where it runs: its pods as the cluster shows them, the slices that they hold and use, and what they print. */
+/** The pods of a workload as the cluster shows them, the slices that they hold and use, and their logs. */
 
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
@@ -268,7 +268,7 @@ function Cores({ slice, color, isReported }: UseProps) {
   );
 }
 
-/** What no monitor reports is said to be absent, never shown as 0. */
+/** The words for a measured figure; without a monitor it is called absent, never shown as 0. */
 function Use({ isReported, children }: { isReported: boolean; children: string | null }) {
   if (children === null && !isReported) return null;
   return (

@@ -1,4 +1,4 @@
-/** What one workload is, why it waits or where it runs, and what happened to it. */
+/** One workload: its state, why it waits or where it runs, and its history. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Box, Grid, Group, Skeleton, Stack, Tabs, Text } from "@mantine/core";
@@ -109,7 +109,7 @@ export function WorkloadPage({ namespace, name, candidates }: WorkloadPageProps)
   );
 }
 
-/** What the cluster and the scheduler have recorded of it: one of three at a time. */
+/** The records of the cluster and the scheduler: one of three at a time. */
 function Records({ workload }: { workload: WorkloadDetail }) {
   const cluster = useCluster();
   const { namespace, name } = workload;

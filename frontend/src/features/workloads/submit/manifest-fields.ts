@@ -17,7 +17,7 @@ export const FIELDS = [
 
 export type FieldName = (typeof FIELDS)[number];
 
-/** What stands in the text; absent: it does not say. */
+/** The value in the text; absent: it has none. */
 export type FormValues = Partial<Record<FieldName, string>>;
 
 /** The keys of a field, the first of which is read; all that are there are written. */
@@ -93,7 +93,7 @@ function readCommand(value: string): string | undefined {
   }
 }
 
-/** What the form shows of a manifest. */
+/** The fields of a manifest that the form shows. */
 export function readFields(text: string): FormValues {
   const lines = text.split("\n");
   const found: FormValues = {};
@@ -181,7 +181,7 @@ export interface ManifestName {
 
 const NAME = /^( {2})(["']?)(name|generateName)\2:[ \t]*(.*?)[ \t]*$/;
 
-/** Where the object's name stands; null in a text of several objects, and in one that is not written as templates are. */
+/** The place of the object's name; null in a text of several objects, and in one that is not written as templates are. */
 function nameLine(lines: readonly string[]): number | null {
   const found = lines.flatMap((line, at) => (NAME.test(line) && isOfMetadata(lines, at) ? [at] : []));
   return found.length === 1 ? (found[0] ?? null) : null;

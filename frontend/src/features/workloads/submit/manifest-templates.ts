@@ -102,7 +102,7 @@ export const TEMPLATES = [
   ...Object.entries(EXAMPLES).map(ofKind),
 ] as const;
 
-/** What the reader chooses: a kind of job, or what our own templates ask for. */
+/** The reader's choice: a kind of job, or the requests of our own templates. */
 export function templateLabel(name: string): string {
   const own: Record<string, string> = {
     slice: t`A slice of one GPU`,

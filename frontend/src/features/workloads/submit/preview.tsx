@@ -1,4 +1,4 @@
-/** What the submission would come to: whether it starts now, why not, and what an hour costs. */
+/** The result that the submission would have: whether it starts now, why not, and the price of an hour. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Alert, Button, Group, List, Text } from "@mantine/core";
@@ -45,7 +45,7 @@ export function costWords({ costs }: PreviewedWorkload, currency: string): strin
 
 const WORST = ["red", "yellow", "teal"];
 
-/** What the manifest comes to, in the title: that it is accepted says little where it can never start. */
+/** The result in the title: that a manifest is accepted says little where it can never start. */
 function titleOf(color: string): string {
   if (color === "red") return t`The manifest would be accepted, but could never start`;
   if (color === "yellow") return t`The manifest would be accepted and would wait`;

@@ -1,4 +1,4 @@
-/** What the user may still use in the chosen LocalQueue, by its free quota and the limits of the user. */
+/** The amounts that the user may still use in the chosen LocalQueue, by its free quota and the limits of the user. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Group, Text } from "@mantine/core";
@@ -57,7 +57,7 @@ function Amount({ name, text, by }: { name: string; text: string; by: string }) 
   );
 }
 
-/** What bounds the amount: the user's limit, or the free quota of several flavors, which one pod cannot join. */
+/** The bound of the amount: the user's limit, or the free quota of several flavors, which one pod cannot join. */
 export function boundOf({ resource, quota_free: quota, user_free: user, flavors }: ResourceHeadroom): string {
   if (user !== null && user < quota) return t`by your limit`;
   const free = flavors.filter((flavor) => flavor.free > 0);

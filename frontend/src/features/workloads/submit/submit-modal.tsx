@@ -67,7 +67,7 @@ function SubmitContent({ onDone, again }: { onDone: () => void; again: JobAgain 
   return <SubmitForm queues={mine} onDone={onDone} again={again} />;
 }
 
-/** What a template says before a LocalQueue is known. */
+/** The names in a template before a LocalQueue is known. */
 const NO_QUEUE = { namespace: "default", name: "my-queue" };
 
 interface SubmitFormProps {
@@ -255,7 +255,7 @@ function SubmitForm({ queues, onDone, again }: SubmitFormProps) {
   );
 }
 
-/** What was submitted, each workload with its page. */
+/** The submitted objects, each workload with its page. */
 function Submitted({ result }: { result: ApplyResult }) {
   return result.objects.map(({ kind, namespace, name, outcome }) => (
     <div key={`${kind} ${namespace} ${name}`}>

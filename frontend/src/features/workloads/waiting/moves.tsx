@@ -1,4 +1,4 @@
-/** What would let a waiting workload in: the fewest moves of running pods. Advice only; nothing is moved. */
+/** The fewest moves of running pods that would let a waiting workload start. Advice only; nothing is moved. */
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Button, List, Loader, Text } from "@mantine/core";
@@ -33,7 +33,7 @@ export function Moves(reference: WorkloadReference) {
   );
 }
 
-/** Where it would go; the same node may have other devices for it. */
+/** The target of a move; the same node may have other devices for it. */
 function target(current: { node: string }, proposed: { node: string }): string {
   return current.node === proposed.node ? t`${proposed.node} (other devices)` : proposed.node;
 }

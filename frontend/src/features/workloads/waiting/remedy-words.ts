@@ -1,4 +1,4 @@
-/** What would let a waiting workload start, by the rule that decides; the server says it in English. */
+/** The remedy for a waiting workload, by the rule that decides; the server says it in English. */
 import { t } from "@lingui/core/macro";
 import type { Explanation } from "@/api/types";
 

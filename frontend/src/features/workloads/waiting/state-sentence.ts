@@ -14,7 +14,7 @@ function amountOf(resource: string, amount: number): string {
   return /[^\d.,]/.test(text) ? t`${text} of ${resource}` : `${text} ${resource}`;
 }
 
-/** What a flavor lacks, in a list. */
+/** The resources that a flavor lacks, in a list. */
 function lackingOf({ resources }: FlavorVerdict): string {
   const parts = resources
     .filter(({ lacking }) => lacking > 0)
