@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from accounts.models import Cluster, ClusterMode
+from foundation.postgresql.joined_statements import JoinedStatements
 from foundation.transactions import unnoticed_transaction
 from scheduler.leader.engine import RUN_SECONDS, Engine, Run
 from scheduler.leader.shadow import ShadowFollower
 from scheduler.store.batch import Batch, DecisionRow
-from scheduler.store.changes import LIMIT, Changes, forget_changes, read_changes
+from scheduler.store.changes import FORGET_CHANGES, LIMIT, Changes, read_changes
 from scheduler.store.lease import fence, renew
 from scheduler.store.rows import write_log
 from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason
@@ -48,8 +49,10 @@ class Observer(Engine):
         if changes:
             with unnoticed_transaction() as cursor:
                 fence(self.cluster_id, self.epoch)
-                write_log(cursor, self._log_of(decisions))
-                forget_changes(changes.ids)
+                statements = JoinedStatements(cursor)
+                write_log(statements, self._log_of(decisions))
+                statements.execute(FORGET_CHANGES, [list(changes.ids)])
+                statements.send()
             self.frames.touch(before)
         if self._steady() >= self._keep_house_at:
             renew(self.cluster_id, self.epoch)

@@ -13,6 +13,8 @@ from typing import Final
 
 from django.db import connection
 
+from foundation.postgresql.instances import fetched_rows
+
 LIMIT = 20_000
 """At most this many notes on configuration, nodes and devices per batch; the rest follows in the next one."""
 LIMIT_OF_TENANTS = 500
@@ -36,15 +38,20 @@ _OLDEST_OF_EACH_LINE: Final = """
             ORDER BY tenant, holds_quota LIMIT 1
         ) AS later
     )
-    SELECT note.* FROM lines CROSS JOIN LATERAL (
-        SELECT id, kind, object_id, key FROM scheduler_change
-        WHERE cluster_id = %(cluster)s AND tenant = lines.tenant AND holds_quota = lines.holds_quota ORDER BY id
-        LIMIT CASE WHEN lines.tenant = '' THEN %(limit)s ELSE least(%(line_limit)s, greatest(
-            %(min_of_a_line)s,
-            %(limit_of_tenants)s / greatest(1, (SELECT count(*) FROM lines WHERE tenant <> ''))
-        )) END
-    ) AS note ORDER BY note.id
+    SELECT cluster.configuration_generation, taken.* FROM accounts_cluster AS cluster LEFT JOIN (
+        SELECT note.* FROM lines CROSS JOIN LATERAL (
+            SELECT id, kind, object_id, key FROM scheduler_change
+            WHERE cluster_id = %(cluster)s AND tenant = lines.tenant AND holds_quota = lines.holds_quota ORDER BY id
+            LIMIT CASE WHEN lines.tenant = '' THEN %(limit)s ELSE least(%(line_limit)s, greatest(
+                %(min_of_a_line)s,
+                %(limit_of_tenants)s / greatest(1, (SELECT count(*) FROM lines WHERE tenant <> ''))
+            )) END
+        ) AS note
+    ) AS taken ON true
+    WHERE cluster.id = %(cluster)s ORDER BY taken.id
 """
+FORGET_CHANGES: Final = "DELETE FROM scheduler_change WHERE id = ANY(%s)"
+"""Deletes notes that a batch has seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +76,33 @@ def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, s
     was refused for them. Otherwise the same batch would be decided and refused until all older notes are deleted, which
     happens only when a batch is saved.
 
-    The generation is read first. An edit between the two reads then fails the batch's check instead of slipping past
-    it.
+    The generation is that of the notes' moment: an edit commits both. Rows are read later, and an edit until then fails
+    the batch's check instead of slipping past it.
     """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s", [cluster_id])
-        row = cursor.fetchone()
-        if row is None:
-            raise LookupError(f"cluster {cluster_id} was deleted")
-        cursor.execute(
-            _OLDEST_OF_EACH_LINE,
-            {
-                "cluster": cluster_id,
-                "limit": LIMIT,
-                "line_limit": notes_of_a_line,
-                "limit_of_tenants": LIMIT_OF_TENANTS,
-                "min_of_a_line": MIN_OF_A_LINE,
-            },
-        )
-        notes = cursor.fetchall()
+    values = {
+        "cluster": cluster_id,
+        "limit": LIMIT,
+        "line_limit": notes_of_a_line,
+        "limit_of_tenants": LIMIT_OF_TENANTS,
+        "min_of_a_line": MIN_OF_A_LINE,
+    }
+    found = fetched_rows(_OLDEST_OF_EACH_LINE, values)
+    if not found:
+        raise LookupError(f"cluster {cluster_id} was deleted")
+    notes = [note for _, *note in found if note[0] is not None]
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)
     for _, kind, object_id, key in notes:
         by_kind[kind][object_id] = key
     if outdated:
         by_kind["workload"].update(outdated)
-    return Changes(int(row[0]), tuple(note[0] for note in notes), by_kind)
+    return Changes(int(found[0][0]), tuple(note[0] for note in notes), by_kind)
 
 
 def forget_changes(ids: tuple[int, ...]) -> None:
     """Delete notes that a batch has seen."""
     if ids:
         with connection.cursor() as cursor:
-            cursor.execute("DELETE FROM scheduler_change WHERE id = ANY(%s)", [list(ids)])
+            cursor.execute(FORGET_CHANGES, [list(ids)])
 
 
 def forget_all_changes(cluster_id: int) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
+from foundation.postgresql.joined_statements import JoinedStatements
 from scheduler.store.batch import Batch
 from scheduling.model.vocabulary import DecisionKind
 
@@ -51,7 +52,7 @@ FROM unnest(%s::text[], %s::text[], %s::int[], %s::bigint[], %s::float8[]) AS v(
 """
 
 
-def write_counts(cursor: Any, batch: Batch) -> None:
+def write_counts(statements: JoinedStatements, batch: Batch) -> None:
     """Count the cycles of a batch and their preemptions."""
     counts: dict[_Key, list[float]] = defaultdict(lambda: [0, 0.0])
     for attempt in batch.attempts:
@@ -65,7 +66,7 @@ def write_counts(cursor: Any, batch: Batch) -> None:
         _add(counts, ("batch_refused", (), 0), times=batch.refusals)
     if counts:
         rows = [(metric, _json(labels), bucket, *value) for (metric, labels, bucket), value in counts.items()]
-        cursor.execute(_INSERT, [batch.cluster_id, *(list(column) for column in zip(*rows, strict=True))])
+        statements.execute(_INSERT, [batch.cluster_id, *(list(column) for column in zip(*rows, strict=True))])
 
 
 def _add(counts: dict[_Key, list[float]], key: _Key, seconds: float = 0.0, times: int = 1) -> None:

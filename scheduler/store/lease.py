@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
@@ -22,6 +22,7 @@ from zlib import crc32
 import psycopg
 from django.db import connection
 
+from foundation.postgresql.instances import fetched_rows
 from scheduler.models import Lease
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,21 @@ _END_SILENT_LEADER: Final = """
     SELECT pg_terminate_backend(pid)
     FROM pg_stat_activity AS session JOIN silent ON split_part(session.application_name, ' ', 2) = silent.token
     WHERE session.datname = current_database() AND silent.token <> ''
+"""
+
+_FENCE: Final = "SELECT 0 FROM scheduler_lease WHERE cluster_id = %s AND epoch = %s FOR SHARE"
+_FENCE_WITH_CONFIGURATION: Final = """
+    SELECT cluster.configuration_generation
+    FROM scheduler_lease AS lease JOIN accounts_cluster AS cluster ON cluster.id = lease.cluster_id
+    WHERE lease.cluster_id = %s AND lease.epoch = %s FOR SHARE OF lease, cluster
+"""
+_FORGET_IN_EPOCH: Final = """
+    WITH lease AS MATERIALIZED (
+        SELECT FROM scheduler_lease WHERE cluster_id = %s AND epoch = %s FOR SHARE
+    ), forgotten AS (
+        DELETE FROM scheduler_change WHERE id = ANY(%s) AND EXISTS (SELECT FROM lease)
+    )
+    SELECT EXISTS (SELECT FROM lease)
 """
 
 
@@ -206,14 +222,31 @@ def begin_epoch(cluster_id: int, holder: str) -> int:
     return int(row[0])
 
 
-def fence(cluster_id: int, epoch: int) -> None:
-    """First step of a batch: lock the lease row of this epoch until the transaction ends. Raises `LeaseLost`."""
+def fence(cluster_id: int, epoch: int, *, configuration: bool = False) -> int:
+    """First step of a batch: lock the lease row of this epoch until the transaction ends. Raises `LeaseLost`.
+
+    `configuration`: also lock the cluster's row, after it, against edits of the configuration, and return the
+    generation of that, 0 otherwise.
+    """
+    found = fetched_rows(_FENCE_WITH_CONFIGURATION if configuration else _FENCE, [cluster_id, epoch])
+    if not found:
+        raise _over(epoch)
+    return int(found[0][0])
+
+
+def forget_changes_in(cluster_id: int, epoch: int, change_ids: Sequence[int], lock_timeout: str) -> None:
+    """Delete notes that decided nothing, in one message, if this epoch lasts. Raises `LeaseLost`."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT 1 FROM scheduler_lease WHERE cluster_id = %s AND epoch = %s FOR SHARE", [cluster_id, epoch]
+            f"SET LOCAL lock_timeout = '{lock_timeout}'; {_FORGET_IN_EPOCH}", [cluster_id, epoch, list(change_ids)]
         )
-        if cursor.fetchone() is None:
-            raise LeaseLost(f"epoch {epoch} is over: another process leads")
+        cursor.nextset()
+        if not cursor.fetchone()[0]:
+            raise _over(epoch)
+
+
+def _over(epoch: int) -> LeaseLost:
+    return LeaseLost(f"epoch {epoch} is over: another process leads")
 
 
 def renew(cluster_id: int, epoch: int) -> None:
@@ -223,4 +256,4 @@ def renew(cluster_id: int, epoch: int) -> None:
             "UPDATE scheduler_lease SET renewed_at = now() WHERE cluster_id = %s AND epoch = %s", [cluster_id, epoch]
         )
         if cursor.rowcount == 0:
-            raise LeaseLost(f"epoch {epoch} is over: another process leads")
+            raise _over(epoch)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from foundation.postgresql.joined_statements import JoinedStatements
 from gpus.services.counters import recount
 from queues.services.admission_rows import why, write_check_states, write_topology_assignment
 from scheduler.store.batch import Batch, WorkloadWrite
@@ -50,9 +51,9 @@ WHERE w.id = v.id
 """
 
 
-def write_workloads(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
+def write_workloads(statements: JoinedStatements, writes: Sequence[WorkloadWrite]) -> None:
     if writes:
-        cursor.execute(_UPDATE_WORKLOADS, [_json([_workload_values(write) for write in writes])])
+        statements.execute(_UPDATE_WORKLOADS, [_json([_workload_values(write) for write in writes])])
 
 
 def _workload_values(write: WorkloadWrite) -> dict[str, Any]:
@@ -104,7 +105,7 @@ WHERE workload_id = ANY(%s) AND admitted_count IS NOT NULL
 """
 
 
-def write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
+def write_pod_sets(statements: JoinedStatements, writes: Sequence[WorkloadWrite]) -> None:
     rows: list[dict[str, Any]] = []
     cleared: list[int] = []
     for write in writes:
@@ -124,9 +125,9 @@ def write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
             for assignment in write.workload.admission.pod_set_assignments
         ]
     if rows:
-        cursor.execute(_UPDATE_POD_SETS, [_json(rows)])
+        statements.execute(_UPDATE_POD_SETS, [_json(rows)])
     if cleared:
-        cursor.execute(_CLEAR_POD_SETS, [cleared])
+        statements.execute(_CLEAR_POD_SETS, [cleared])
 
 
 _INSERT_SLICES: Final = """
@@ -142,18 +143,18 @@ FROM json_to_recordset(%s) AS v(node_id bigint, device_id bigint, device_uuid te
 """
 
 
-def write_devices(cursor: Any, batch: Batch) -> None:
+def write_devices(statements: JoinedStatements, batch: Batch) -> None:
     """Delete released slices and insert decided ones. Counters follow from the rows stored then."""
     touched = {device.id for device in batch.devices.values()}
     released = (
         [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids
     )
     if released:
-        cursor.execute(
+        freed = statements.rows(
             "DELETE FROM gpus_deviceallocation WHERE workload_id = ANY(%s) AND source = 'decided' RETURNING device_id",
             [released],
         )
-        touched |= {device_id for (device_id,) in cursor.fetchall()}
+        touched |= {device_id for (device_id,) in freed}
     rows = [
         _slice_values(batch, write, held)
         for write in batch.workloads
@@ -161,8 +162,10 @@ def write_devices(cursor: Any, batch: Batch) -> None:
         for held in held_slices(write.workload)
     ]
     if rows:
-        cursor.execute(_INSERT_SLICES, [batch.cluster_id, _json(rows)])
-    recount(touched)
+        statements.execute(_INSERT_SLICES, [batch.cluster_id, _json(rows)])
+    if touched:
+        statements.send()
+        recount(touched)
 
 
 def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> dict[str, Any]:
@@ -212,7 +215,7 @@ SELECT %s, %s, * FROM unnest(%s::bigint[], %s::timestamptz[], %s::float8[], %s::
 """
 
 
-def write_log(cursor: Any, batch: Batch) -> None:
+def write_log(statements: JoinedStatements, batch: Batch) -> None:
     events = [
         {
             "uid": event.workload.uid,
@@ -227,7 +230,7 @@ def write_log(cursor: Any, batch: Batch) -> None:
         for event in batch.events
     ]
     if events:
-        cursor.execute(_INSERT_EVENTS, [batch.cluster_id, _json(events)])
+        statements.execute(_INSERT_EVENTS, [batch.cluster_id, _json(events)])
     decisions = [
         {
             "at": moment(decision.at),
@@ -244,26 +247,26 @@ def write_log(cursor: Any, batch: Batch) -> None:
         for decision in batch.decisions
     ]
     if decisions:
-        cursor.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, _json(decisions)])
+        statements.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, _json(decisions)])
     cycles = [
         (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.inadmissible)
         for c in batch.cycles
     ]
     if cycles:
-        cursor.execute(_INSERT_CYCLES, [batch.cluster_id, batch.epoch, *_columns(cycles)])
+        statements.execute(_INSERT_CYCLES, [batch.cluster_id, batch.epoch, *_columns(cycles)])
     if batch.consumed:
-        cursor.execute(
+        statements.execute(
             "UPDATE queues_localqueue q SET admission_fair_sharing = v.consumed::jsonb "
             "FROM unnest(%s::bigint[], %s::text[]) AS v(id, consumed) WHERE q.id = v.id",
             _columns([(id_, _json(consumed)) for id_, consumed in batch.consumed]),
         )
 
 
-def delete_workloads(cursor: Any, ids: Sequence[int]) -> None:
+def delete_workloads(statements: JoinedStatements, ids: Sequence[int]) -> None:
     if ids:
-        cursor.execute("DELETE FROM queues_podset WHERE workload_id = ANY(%s)", [list(ids)])
-        cursor.execute("DELETE FROM queues_pod WHERE workload_id = ANY(%s)", [list(ids)])
-        cursor.execute("DELETE FROM queues_workload WHERE id = ANY(%s)", [list(ids)])
+        statements.execute("DELETE FROM queues_podset WHERE workload_id = ANY(%s)", [list(ids)])
+        statements.execute("DELETE FROM queues_pod WHERE workload_id = ANY(%s)", [list(ids)])
+        statements.execute("DELETE FROM queues_workload WHERE id = ANY(%s)", [list(ids)])
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

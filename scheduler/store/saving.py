@@ -16,12 +16,13 @@ from typing import Any, Final
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from accounts.models import Cluster
+from foundation.postgresql.joined_statements import JoinedStatements
 from foundation.transactions import unnoticed_transaction
 from queues.services.workloads import record_replaced
 from scheduler.store.batch import Batch, WorkloadWrite
-from scheduler.store.changes import forget_changes
+from scheduler.store.changes import FORGET_CHANGES
 from scheduler.store.counts import write_counts
-from scheduler.store.lease import fence
+from scheduler.store.lease import fence, forget_changes_in
 from scheduler.store.placements import held_slices
 from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
 
@@ -80,21 +81,20 @@ def save(batch: Batch) -> None:
     """
     rows_are_held = connection.in_atomic_block
     try:
-        with unnoticed_transaction() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            fence(batch.cluster_id, batch.epoch)
+        if not batch and not rows_are_held:
+            forget_changes_in(batch.cluster_id, batch.epoch, batch.change_ids, LOCK_TIMEOUT)
+            return
+        with unnoticed_transaction(LOCK_TIMEOUT) as cursor:
+            generation = fence(batch.cluster_id, batch.epoch, configuration=bool(batch))
+            statements = JoinedStatements(cursor)
             if batch:
-                _check(cursor, batch, may_wait=not rows_are_held)
-                write_workloads(cursor, batch.workloads)
-                write_pod_sets(cursor, batch.workloads)
-                write_devices(cursor, batch)
-                write_log(cursor, batch)
-                write_counts(cursor, batch)
-                _finish_replaced(batch)
-                delete_workloads(cursor, batch.deleted_ids)
-            forget_changes(batch.change_ids)
-            # Foreign keys are checked here and not at the end of `hold_rows`, where no batch is refused any more.
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+                _check(cursor, batch, generation, may_wait=not rows_are_held)
+                _write(statements, batch)
+            statements.execute(FORGET_CHANGES, [list(batch.change_ids)])
+            if rows_are_held:
+                # Foreign keys are checked here and not at the end of `hold_rows`, where no batch is refused any more.
+                statements.execute("SET CONSTRAINTS ALL IMMEDIATE", [])
+            statements.send()
     except (IntegrityError, DataError) as error:
         raise BatchRefused(f"it violates a database constraint: {error}", by_rule=True) from error
     except OperationalError as error:
@@ -102,6 +102,18 @@ def save(batch: Batch) -> None:
             waited_for = {write.id: write.workload.key for write in batch.workloads}
             raise BatchRefused(f"a row was locked for too long: {error}", outdated=waited_for) from error
         raise
+
+
+def _write(statements: JoinedStatements, batch: Batch) -> None:
+    write_workloads(statements, batch.workloads)
+    write_pod_sets(statements, batch.workloads)
+    write_devices(statements, batch)
+    write_log(statements, batch)
+    write_counts(statements, batch)
+    if batch.replaced:
+        statements.send()
+        _finish_replaced(batch)
+    delete_workloads(statements, batch.deleted_ids)
 
 
 def offenders(batch: Batch) -> list[WorkloadWrite]:
@@ -114,12 +126,13 @@ def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
     devices = {place: device for place, device in batch.devices.items() if place in held}
     alone = replace(batch, workloads=[write], released_ids=[], deleted_ids=[], devices=devices)
     try:
-        with unnoticed_transaction() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-            write_workloads(cursor, alone.workloads)
-            write_pod_sets(cursor, alone.workloads)
-            write_devices(cursor, alone)
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        with unnoticed_transaction(LOCK_TIMEOUT) as cursor:
+            statements = JoinedStatements(cursor)
+            write_workloads(statements, alone.workloads)
+            write_pod_sets(statements, alone.workloads)
+            write_devices(statements, alone)
+            statements.execute("SET CONSTRAINTS ALL IMMEDIATE", [])
+            statements.send()
             transaction.set_rollback(True)
     except (IntegrityError, DataError):
         return True
@@ -129,18 +142,15 @@ def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
 
 
 def _finish_replaced(batch: Batch) -> None:
-    if not batch.replaced:
-        return
     cluster = Cluster.objects.get(pk=batch.cluster_id)
     for key, (reason, message) in batch.replaced.items():
         namespace, _, name = key.partition("/")
         record_replaced(cluster, (namespace, name), reason, message)
 
 
-def _check(cursor: Any, batch: Batch, *, may_wait: bool) -> None:
-    cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
-    row = cursor.fetchone()
-    if row is None or row[0] != batch.configuration_generation:
+def _check(cursor: Any, batch: Batch, generation: int, *, may_wait: bool) -> None:
+    """Refuse the batch if the configuration, now of that generation, or one of its workloads has changed."""
+    if generation != batch.configuration_generation:
         raise BatchRefused("quotas, queues, nodes or devices have been edited since")
     expected = {write.id: write for write in batch.workloads}
     if not expected:

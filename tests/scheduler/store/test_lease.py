@@ -10,7 +10,8 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
-from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
+from scheduler.models import Change
+from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, forget_changes_in, renew
 from tests.engines import in_another_session
 from tests.factories import make_cluster
 from tests.patience import PATIENCE_SECONDS
@@ -161,6 +162,41 @@ def test_an_older_epoch_is_fenced(cluster: Cluster) -> None:
     with pytest.raises(LeaseLost):
         renew(cluster.pk, old)
     renew(cluster.pk, new)
+
+
+def test_notes_that_decided_nothing_are_deleted_in_their_epoch_only(cluster: Cluster) -> None:
+    old = begin_epoch(cluster.pk, "old")
+    new = begin_epoch(cluster.pk, "new")
+    notes = [
+        Change.objects.create(cluster_id=cluster.pk, kind="workload", object_id=n, key=f"team/{n}").pk for n in (1, 2)
+    ]
+    with pytest.raises(LeaseLost):
+        forget_changes_in(cluster.pk, old, notes, "2s")
+    assert Change.objects.filter(pk__in=notes).count() == 2
+    forget_changes_in(cluster.pk, new, notes[:1], "2s")
+    assert [*Change.objects.filter(pk__in=notes).values_list("pk", flat=True)] == notes[1:]
+    forget_changes_in(cluster.pk, new, notes[:1], "2s")  # another process has deleted them
+
+
+def test_a_fence_with_the_configuration_sees_an_edit_that_it_waited_for(cluster: Cluster) -> None:
+    epoch = begin_epoch(cluster.pk, "leader")
+    edited, found = threading.Event(), []
+    before = Cluster.objects.get(pk=cluster.pk).configuration_generation
+
+    def edit() -> None:
+        with transaction.atomic():
+            Cluster.objects.filter(pk=cluster.pk).update(configuration_generation=before + 1)
+            edited.set()
+            wait_until_blocked()
+        connection.close()
+
+    editor = threading.Thread(target=edit)
+    editor.start()
+    assert edited.wait(timeout=PATIENCE_SECONDS)
+    with transaction.atomic():
+        found.append(fence(cluster.pk, epoch, configuration=True))
+    editor.join(timeout=PATIENCE_SECONDS)
+    assert found == [before + 1]
 
 
 def test_a_new_leader_waits_for_a_batch_under_way(cluster: Cluster) -> None:
