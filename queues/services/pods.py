@@ -74,6 +74,12 @@ WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.reas
     excluded.reason, excluded.message, excluded.restarts, excluded.containers, excluded.node_name, excluded.started_at,
     excluded.finished_at, excluded.devices)
 """
+_OF_CLUSTER: Final = """
+    DELETE FROM queues_pod AS pod USING queues_workload AS workload
+    WHERE workload.id = pod.workload_id AND workload.cluster_id = %s
+"""
+_FORGOTTEN: Final = f"{_OF_CLUSTER} AND pod.uid = ANY(%s::text[])"
+_NOT_KEPT: Final = f"{_OF_CLUSTER} AND pod.uid <> ALL(%s::text[])"
 _PLACED: Final = """
 SELECT placed.node, workload.id, workload.unhealthy_nodes @> jsonb_build_array(placed.node), EXISTS (
         SELECT FROM queues_pod AS pod WHERE pod.workload_id = workload.id AND pod.node_name = placed.node
@@ -137,12 +143,18 @@ def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:
 
 def forget_pods(cluster: Cluster, uids: Collection[str]) -> int:
     """Delete pods that no longer exist in the cluster; return how many were stored."""
-    return Pod.objects.filter(workload__cluster=cluster, uid__in=list(uids)).delete()[0] if uids else 0
+    return _delete(_FORGOTTEN, cluster, uids) if uids else 0
 
 
 def keep_pods(cluster: Cluster, uids: Collection[str]) -> int:
     """Delete every pod except these, after all pods of the cluster were listed."""
-    return Pod.objects.filter(workload__cluster=cluster).exclude(uid__in=list(uids)).delete()[0]
+    return _delete(_NOT_KEPT, cluster, uids)
+
+
+def _delete(statement: str, cluster: Cluster, uids: Collection[str]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [cluster.pk, list(uids)])
+        return int(cursor.rowcount)
 
 
 def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str, str], int]) -> int:
@@ -153,7 +165,7 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
     """
     if not counts:
         return 0
-    with transaction.atomic(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH reclaimed AS (
@@ -224,7 +236,7 @@ def record_pods_waiting(cluster: Cluster, why: Mapping[tuple[str, str], str], *,
         "since": rfc3339(now),
         "now": now,
     }
-    with transaction.atomic(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(_WAITING, parameters)
         changed = int(cursor.fetchone()[0])
         if changed:
@@ -324,7 +336,7 @@ def _change(cluster: Cluster, statement: str, node: str, workloads: Iterable[int
     wanted = list(workloads)
     if not wanted:
         return 0
-    with transaction.atomic(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(statement, [node, wanted, node])
         changed = int(cursor.rowcount)
         if changed:

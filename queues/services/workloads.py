@@ -378,11 +378,10 @@ def record_finished(
     finished = _finish(
         f"(workload.quota_reserved_at IS NULL OR (workload.ending IS NULL AND NOT {_HAS_PODS}))", reason, message, now
     )
-    with transaction.atomic():
-        ended = _take(cluster, keys, finished, actor, now)
-        rest = list(set(keys).difference(ended))
-        if rest and _take(cluster, rest, _end_later(reason, message, actor), actor, now):
-            request_push(cluster.name)
+    ended = _take(cluster, keys, finished, actor, now)
+    rest = list(set(keys).difference(ended))
+    if rest and _take(cluster, rest, _end_later(reason, message, actor), actor, now):
+        request_push(cluster.name)
     return ended
 
 
@@ -500,6 +499,7 @@ def _condition(
 
 
 def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: datetime | None) -> list[tuple[str, str]]:
+    """Take the step by one statement: within the caller's transaction, else in that of the statement."""
     keys = list(keys)
     if not keys:
         return []
@@ -516,11 +516,11 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
     }
     slices = _OTHER_SLICES if step.of_job else _NO_SLICES
     statement = _STATEMENT.format(guard=sql.SQL(step.guard), changes=sql.SQL(step.changes), slices=slices)
-    with transaction.atomic(), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         changed = {(namespace, name) for namespace, name in cursor.fetchall()}
-        if changed:
-            wake_scheduler(cluster.name)
+    if changed:
+        wake_scheduler(cluster.name)
     return [key for key in dict.fromkeys(keys) if key in changed]
 
 

@@ -192,6 +192,8 @@ def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: d
 
 def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime | None = None) -> None:
     """Remove these pods (by the keys of their rows), which no longer exist. One that succeeded still counts."""
+    if not members:
+        return
     with transaction.atomic():
         gone = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
         gone = gone.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
