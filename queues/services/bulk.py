@@ -1,6 +1,6 @@
 """Inserts thousands of rows in one statement with COPY, which is about ten times as fast as the ORM."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,16 +9,24 @@ from django.db import connection, models
 from psycopg import sql
 
 
-def next_ids(model: type[models.Model], count: int) -> list[int]:
-    """New primary keys of the model, so that rows that reference each other can be copied together."""
+def next_ids(wanted: Mapping[type[models.Model], int]) -> dict[type[models.Model], list[int]]:
+    """So many new primary keys of each model, so that rows that reference each other can be copied together."""
     # OFFSET 0 has the sequence looked up once, not for each key.
-    query = sql.SQL(
-        "SELECT nextval(sequence) FROM (SELECT pg_get_serial_sequence({table}, 'id')::regclass AS sequence OFFSET 0) "
-        "AS found, generate_series(1, %s)"
-    ).format(table=sql.Literal(model._meta.db_table))
+    keys = sql.SQL(
+        "SELECT {place}, nextval(sequence) FROM (SELECT pg_get_serial_sequence({table}, 'id')::regclass AS sequence "
+        "OFFSET 0) AS found, generate_series(1, {count})"
+    )
+    parts = [
+        keys.format(place=place, table=sql.Literal(model._meta.db_table), count=sql.Literal(count))
+        for place, (model, count) in enumerate(wanted.items())
+    ]
+    found: dict[type[models.Model], list[int]] = {model: [] for model in wanted}
+    models_in_order = [*wanted]
     with connection.cursor() as cursor:
-        cursor.execute(query, [count])
-        return [row[0] for row in cursor.fetchall()]
+        cursor.execute(sql.SQL(" UNION ALL ").join(parts))
+        for place, key in cursor.fetchall():
+            found[models_in_order[place]].append(key)
+    return found
 
 
 def copy_rows(

@@ -148,9 +148,11 @@ def create_workloads(
             rest = [
                 (spec, priority) for spec, priority in zip(specs, priorities, strict=True) if id(spec) not in prebuilt
             ]
-            created = _named(cluster, [spec for spec, _ in rest])
+            new_jobs = {id(spec.job): spec.job for spec in specs if spec.job is not None and spec.job.row_id is None}
+            ids = next_ids({Workload: len(rest), Job: len(new_jobs)})
+            created = _named(cluster, [spec for spec, _ in rest], ids[Workload])
             _refuse_taken_names(cluster, created)
-            jobs = _store_jobs(cluster, specs, now)
+            jobs = _store_jobs(cluster, specs, new_jobs, ids[Job], now)
             _store(cluster, created, [priority for _, priority in rest], jobs, actor, submitted_by, now)
             taken = [take_over(row, spec, jobs[id(spec.job)], actor, now) for spec, row in prebuilt.values()]
             wake_scheduler(cluster.name)
@@ -187,8 +189,7 @@ def _with_family_label(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[
     ]
 
 
-def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:
-    ids = next_ids(Workload, len(specs))
+def _named(cluster: Cluster, specs: Sequence[WorkloadSpec], ids: Sequence[int]) -> list[CreatedWorkload]:
     prefixes = [(spec.namespace, spec.name) for spec in specs if spec.generate_name]
     given = ((spec.namespace, spec.name) for spec in specs if not spec.generate_name)
     drawn = iter(draw_names(Workload.objects.filter(cluster=cluster), prefixes, given))
@@ -291,15 +292,16 @@ def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedErr
     return LocatedError(workload.spec.document, "name", workload.key, rule, remedy)
 
 
-def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) -> dict[int, int]:
-    """The primary key of each JobSpec's row, by the instance's identity. Missing rows are created."""
-    jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
-    stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
-    new = {identity: job for identity, job in jobs.items() if identity not in stored}
+def _store_jobs(
+    cluster: Cluster, specs: Sequence[WorkloadSpec], new: Mapping[int, JobSpec], keys: Sequence[int], now: datetime
+) -> dict[int, int]:
+    """The primary key of each JobSpec's row, by the instance's identity. The new ones get rows with these keys."""
+    jobs = [spec.job for spec in specs if spec.job is not None]
+    stored = {id(job): job.row_id for job in jobs if job.row_id is not None}
     if _are_taken(cluster, [(job.kind, job.namespace, job.name) for job in new.values()]):
         free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
         _refuse_taken_jobs(cluster, [spec for spec in specs if id(spec.job) in new])
-    ids = dict(zip(new, next_ids(Job, len(new)) if new else (), strict=True))
+    ids = dict(zip(new, keys, strict=True))
     # The manifest is not written by orjson: fields that we do not read may hold integers beyond 64 bits.
     rows = (
         (
