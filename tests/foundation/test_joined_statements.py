@@ -20,19 +20,18 @@ RENAME = "UPDATE queues_workload SET message = %s WHERE id = %s"
 def unnoticed() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('kueueweb.unnoticed', true), current_setting('lock_timeout')")
-        return " ".join(map(str, cursor.fetchone()))
+        return " ".join(each or "" for each in cursor.fetchone())
 
 
 def test_statements_are_executed_in_order_by_one_message() -> None:
     row = make_workload(make_cluster(), "one")
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries, connection.cursor() as cursor:
         statements = JoinedStatements(cursor)
-        with CaptureQueriesContext(connection) as queries:
-            for message in ("100 % first", "last; really"):
-                statements.execute(RENAME, [message, row.pk])
-            assert not queries
-            statements.send()
-            statements.send()
+        for message in ("100 % first", "last; really"):
+            statements.execute(RENAME, [message, row.pk])
+        assert not len(queries)
+        statements.send()
+        statements.send()
         assert len(queries) == 1
         statements.execute(RENAME, ["then", row.pk])
         assert statements.rows("SELECT message FROM queues_workload WHERE id = %s", [row.pk]) == [("then",)]
