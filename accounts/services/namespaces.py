@@ -2,11 +2,20 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+
+from django.db import connection
 
 from accounts.kinds.namespace import namespace_labels
 from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Submitted
+
+_NOTED: Final = """
+    UPDATE accounts_namespace SET in_cluster = NOT in_cluster
+    WHERE cluster_id = %(cluster)s AND CASE WHEN in_cluster
+        THEN name <> ALL(%(present)s::text[]) AND (%(listed)s OR name = ANY(%(gone)s::text[]))
+        ELSE name = ANY(%(present)s::text[]) END
+"""
 
 
 def create_missing_namespaces(
@@ -32,10 +41,7 @@ def create_missing_namespaces(
 
 def note_namespaces(cluster: Cluster, present: Collection[str], gone: Collection[str], *, listed: bool) -> None:
     """Note which namespaces the cluster has. `listed`: all that it has are present."""
-    rows = Namespace.objects.filter(cluster=cluster)
-    if present:
-        rows.filter(name__in=present, in_cluster=False).update(in_cluster=True)
-    if listed:
-        rows.filter(in_cluster=True).exclude(name__in=present).update(in_cluster=False)
-    elif gone:
-        rows.filter(name__in=gone, in_cluster=True).update(in_cluster=False)
+    if not (present or gone or listed):
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTED, {"cluster": cluster.pk, "present": list(present), "gone": list(gone), "listed": listed})

@@ -12,11 +12,11 @@ _log = logging.getLogger(__name__)
 
 def record_served_kinds(cluster: Cluster, served: Sequence[str], missing: Sequence[str]) -> None:
     """Store the served kinds, and push jobs that waited for a kind which the cluster serves now."""
-    known = Cluster.objects.filter(pk=cluster.pk).values_list("served_kinds", "missing_kinds").get()
-    if known == (list(served), list(missing)):
+    if (cluster.served_kinds, cluster.missing_kinds) == (list(served), list(missing)):
         return
     Cluster.objects.filter(pk=cluster.pk).update(served_kinds=list(served), missing_kinds=list(missing))
-    came = sorted(set(served) - set(known[0]))
+    came = sorted(set(served) - set(cluster.served_kinds))
+    cluster.served_kinds, cluster.missing_kinds = list(served), list(missing)
     if came:
         _log.info("Cluster %s serves %s", cluster.name, ", ".join(came))
         request_push(cluster.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from accounts.services.apply_result import Submitted
 from accounts.services.namespaces import note_namespaces
 from clusters.api_objects import LIMIT_RANGES, NAMESPACES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
 from clusters.client import Listing, WatchEvent
-from clusters.sync.present import name_key, present
+from clusters.sync.present import Present, name_key, present
 from foundation.exceptions import ManifestErrors
 from queues.kinds import KINDS
 from queues.services.configuration import apply_objects, delete_objects, forget_objects, set_check_active
@@ -55,12 +55,19 @@ class ConfigurationSync:
             gone |= self._not_listed(found.objects.keys())
             self._known = {}  # rows that a user has changed meanwhile follow the cluster again
         self._remove(gone, now)
-        with transaction.atomic():
-            self._store(list(self._read(found.objects.values())), now)
-            if self._made_by_need:
-                note_namespaces(self._cluster, found.objects, gone, listed=found.listed)
+        changed = list(self._read(found.objects.values()))
+        if changed:
+            with transaction.atomic():
+                self._store(changed, now)
+                self._note_namespaces(found, gone)
+        else:
+            self._note_namespaces(found, gone)
         if self._kind.name == "AdmissionCheck" and self._cluster.is_mirrored:
             self._note_activity(found.objects)
+
+    def _note_namespaces(self, found: Present, gone: Collection[str]) -> None:
+        if self._made_by_need:
+            note_namespaces(self._cluster, found.objects, gone, listed=found.listed)
 
     def _not_listed(self, listed: Iterable[str]) -> set[str]:
         there = set(self._known) if self._made_by_need and not self._cluster.is_mirrored else self._found_keys()
@@ -125,7 +132,8 @@ class ConfigurationSync:
         return forget_objects(self._cluster, self._kind, [submitted.spec.meta.key]) > 0
 
     def _remove(self, keys: Iterable[str], now: float) -> None:
-        gone = sorted(keys if self._cluster.is_mirrored else set(keys) & self._found_keys())
+        wanted = set(keys)
+        gone = sorted(wanted if self._cluster.is_mirrored or not wanted else wanted & self._found_keys())
         for key in gone:
             self._known.pop(key, None)
         if not gone:
@@ -140,13 +148,16 @@ class ConfigurationSync:
 
     def _found_keys(self) -> set[str]:
         """The objects that no manifest created; all of them if another scheduler decides."""
-        rows = self._kind.model.objects.filter(cluster=self._cluster)
-        found = rows if self._cluster.is_mirrored else rows.filter(api_version="")
-        return {row.key if self._kind.namespaced else row.name for row in found}
+        return {key for key, version in self._versions() if self._cluster.is_mirrored or not version}
 
     def _applied_versions(self) -> Mapping[str, str]:
-        rows = self._kind.model.objects.filter(cluster=self._cluster).exclude(api_version="")
-        return {row.key if self._kind.namespaced else row.name: row.api_version for row in rows}
+        return {key: version for key, version in self._versions() if version}
+
+    def _versions(self) -> Iterator[tuple[str, str]]:
+        """Each object that has a row, with the version of its manifest; that is empty if no manifest created it."""
+        columns = ("namespace", "name", "api_version") if self._kind.namespaced else ("name", "api_version")
+        for *key, version in self._kind.model.objects.filter(cluster=self._cluster).order_by().values_list(*columns):
+            yield "/".join(key), version
 
     def _note_activity(self, objects: Mapping[str, JsonObject]) -> None:
         """An admission check's Active condition, which its controller sets."""

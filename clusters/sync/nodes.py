@@ -13,9 +13,9 @@ from accounts.models import Cluster
 from clusters.api_objects import JsonObject
 from clusters.client import Listing, WatchEvent
 from clusters.sync.node_failures import NodeFailures
+from foundation.postgresql.instances import fetched_rows
 from foundation.wake_ups import wake_scheduler
 from gpus.manifests import configured_vendors
-from gpus.models import Node
 from gpus.services import ObservedNode, forget_node, observed_node, sync_node
 from gpus.vendors import VENDORS
 from scheduling.model.vendor import DeviceVendor
@@ -51,15 +51,14 @@ class NodeSync:
 
     def _replace(self, nodes: Iterable[JsonObject], now: float) -> bool:
         # Store rows again that were deleted meanwhile.
-        stored = set(Node.objects.filter(cluster=self._cluster).values_list("name", flat=True))
+        stored = dict(fetched_rows("SELECT name, api_version FROM gpus_node WHERE cluster_id = %s", [self._cluster.pk]))
         self._seen = {name: observed for name, observed in self._seen.items() if name in stored}
         changed, present = False, set()
         for node in nodes:
             present.add(node["metadata"]["name"])
             changed |= self._store(node, now)
         # Nodes applied as manifests are deleted only through manifests.
-        gone = Node.objects.filter(cluster=self._cluster, api_version="").exclude(name__in=present)
-        for name in list(gone.values_list("name", flat=True)):
+        for name in sorted(name for name, version in stored.items() if not version and name not in present):
             changed |= self._remove(name, now)
         return changed
 

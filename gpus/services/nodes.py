@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
 from django.utils import timezone
 
+from foundation.postgresql.instances import fetched_rows
 from foundation.transactions import hardware_transaction
 from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
@@ -79,6 +81,9 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
         return True
 
 
+_STORED_USAGE: Final = (
+    "SELECT id, name, foreign_usage::text, unplaced_usage::text FROM gpus_node WHERE cluster_id = %s ORDER BY id"
+)
 Usage = Mapping[str, Mapping[str, int]]
 """Node -> resource -> amount in base units, and `pods`."""
 
@@ -86,15 +91,26 @@ Usage = Mapping[str, Mapping[str, int]]
 def sync_foreign_usage(cluster_id: int, usage: Usage, unplaced: Usage) -> bool:
     """Set the amounts that pods without a place of ours request of each node, and the part of them that pods of our
     workloads request; omitted nodes have none."""
-    changed = False
+    if not _with_other_usage(cluster_id, usage, unplaced):
+        return False  # as nearly always: then no batch and no edit waits for the cluster's row
     with hardware_transaction(cluster_id):
-        locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")
-        for row in locked.only("name", "foreign_usage", "unplaced_usage"):
-            wanted = (dict(usage.get(row.name, {})), dict(unplaced.get(row.name, {})))
-            if (row.foreign_usage, row.unplaced_usage) != wanted:
-                Node.objects.filter(pk=row.pk).update(foreign_usage=wanted[0], unplaced_usage=wanted[1])
-                changed = True
-    return changed
+        list(Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk").values_list("pk"))
+        differing = _with_other_usage(cluster_id, usage, unplaced)
+        for key, wanted in differing.items():
+            Node.objects.filter(pk=key).update(foreign_usage=wanted[0], unplaced_usage=wanted[1])
+    return bool(differing)
+
+
+def _with_other_usage(
+    cluster_id: int, usage: Usage, unplaced: Usage
+) -> dict[int, tuple[dict[str, int], dict[str, int]]]:
+    """The usage of each node whose row has another one, by the key of the row, in order."""
+    found: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
+    for key, name, *stored in fetched_rows(_STORED_USAGE, [cluster_id]):
+        wanted = (dict(usage.get(name, {})), dict(unplaced.get(name, {})))
+        if tuple(map(orjson.loads, stored)) != wanted:
+            found[key] = wanted
+    return found
 
 
 def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: datetime) -> tuple[Node, bool]:

@@ -34,17 +34,16 @@ def store_cluster_objects(
 ) -> bool:
     """Store objects of a kind. `gone` are those that no longer exist; None: all except the given ones. Returns whether
     anything changed."""
+    rows = ClusterObject.objects.filter(cluster=cluster, kind=kind)
+    there = {(row.namespace, row.name): row for row in rows}
+    left = there.keys() - manifests.keys() if gone is None else there.keys() & set(gone)
+    news = {key: new for key, new in manifests.items() if key not in there or there[key].manifest != new}
+    if not (left or news):
+        return False
     with transaction.atomic():
-        rows = ClusterObject.objects.filter(cluster=cluster, kind=kind)
-        there = {(row.namespace, row.name): row for row in rows}
-        left = there.keys() - manifests.keys() if gone is None else there.keys() & set(gone)
         ClusterObject.objects.filter(pk__in=[there[key].pk for key in left]).delete()
-        changed = bool(left)
-        for (namespace, name), manifest in manifests.items():
-            row = there.get((namespace, name))
-            if row is None or row.manifest != manifest:
-                changed = True
-                rows.update_or_create(
-                    cluster=cluster, kind=kind, namespace=namespace, name=name, defaults={"manifest": manifest}
-                )
-    return changed
+        for (namespace, name), manifest in news.items():
+            rows.update_or_create(
+                cluster=cluster, kind=kind, namespace=namespace, name=name, defaults={"manifest": manifest}
+            )
+    return True
