@@ -17,7 +17,7 @@ from accounts.models import Cluster
 from clusters.api_errors import ClusterError
 from clusters.api_objects import JsonObject
 from clusters.client import ClusterClient, Listing, WatchEvent
-from clusters.jobs.cluster_objects import RowsAndCluster
+from clusters.jobs.cluster_objects import KeptObjects, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_queue
 from clusters.jobs.framework.identity import is_managed, queue_name_of
@@ -56,8 +56,10 @@ _FOLLOWED: Final = (QUEUE_NAME, PRIORITY_CLASS)
 class JobSync:
     """Keeps the workloads of one kind of job in step with the jobs of one cluster."""
 
-    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient) -> None:
+    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient, kept: KeptObjects | None = None) -> None:
+        """`kept`: objects that earlier batches have looked up; None: each batch looks up its own."""
         self._cluster = cluster
+        self._kept = kept
         self._kind = kind
         self._client = client
         self._refused: set[str] = set()
@@ -160,7 +162,7 @@ class JobSync:
         jobs without a queue name. A job that is older than its default queue must not be suspended.
         """
         namespace, named = job["metadata"]["namespace"], queue_name_of(job)
-        default_since = self._default_queues().get(namespace)
+        default_since = None if named else self._default_queues().get(namespace)
         late = default_since is not None and datetime.fromisoformat(job["metadata"]["creationTimestamp"]) >= (
             default_since.replace(microsecond=0)
         )

@@ -19,6 +19,7 @@ from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.manifest import controller_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
@@ -49,6 +50,7 @@ _PAUSE_SECONDS: Final = 60.0
 _MAX_PAUSE_SECONDS: Final = 3600.0
 """The waits before a group is made again once more, which double each time: it may end at once, or its name may be
 taken."""
+_OF_JOBS: Final = (JOB_KINDS["Job"].api_version, JOB_KINDS["Job"].kind)
 _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 
 
@@ -272,8 +274,13 @@ class PodGroupSync(JobSync):
 
 
 def _concerns_us(pod: JsonObject) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return JOB_UID_LABEL in labels or QUEUE_LABEL in labels
+    """Whether the pod may have a row, or need a finalizer removed. A Job's pods, most of all, have none."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    if QUEUE_LABEL in labels or KUEUE_FINALIZER in (metadata.get("finalizers") or ()):
+        return QUEUE_LABEL in labels or JOB_UID_LABEL in labels
+    owner = controller_of(pod) or {}
+    return JOB_UID_LABEL in labels and (owner.get("apiVersion"), owner.get("kind")) != _OF_JOBS
 
 
 def _in_managed_namespace(pod: JsonObject, context: JobContext) -> bool:

@@ -30,6 +30,7 @@ from clusters.sync.node_failures import NodeFailures
 from clusters.sync.ownership import Ownership
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from foundation import tracing
+from foundation.postgresql.instances import fetched_rows
 from foundation.wake_ups import request_push, wake_scheduler
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
@@ -70,6 +71,7 @@ class _WorkloadRow(NamedTuple):
     evicted_at: datetime | None
     pods_stopped_at: datetime | None
     pods_ready_at: datetime | None
+    is_ending: bool
     job_kind: str | None
     conditions: list[JsonObject]
 
@@ -77,7 +79,6 @@ class _WorkloadRow(NamedTuple):
 class _PodSetRow(NamedTuple):
     """The columns that are read of its pod sets."""
 
-    workload: int
     size: int
     reclaimable_count: int
     admitted_count: int | None
@@ -85,17 +86,23 @@ class _PodSetRow(NamedTuple):
     topology_assignment: JsonObject | None
 
 
-# As text: to build these two queries anew for each turn took the watcher longer than their answers.
+# As text: to build these queries anew for each turn took the watcher longer than their answers.
 _WORKLOADS: Final = """
     SELECT workload.id, workload.uid, workload.namespace, workload.name, workload.status, quota_reserved_at, evicted_at,
-        pods_stopped_at, pods_ready_at, job.kind, workload.conditions::text
+        pods_stopped_at, pods_ready_at, ending IS NOT NULL, job.kind, workload.conditions::text, (
+            SELECT coalesce(jsonb_agg(
+                jsonb_build_array(count, reclaimable_count, admitted_count, nodes, topology_assignment) ORDER BY id
+            ), '[]')::text FROM queues_podset WHERE workload_id = workload.id
+        )
     FROM queues_workload AS workload LEFT JOIN queues_job AS job ON job.id = workload.job_id
     WHERE workload.cluster_id = %s AND workload.uid = ANY(%s::uuid[])
 """
-_POD_SETS: Final = """
-    SELECT workload_id, count, reclaimable_count, admitted_count, nodes::text, topology_assignment::text
-    FROM queues_podset WHERE workload_id = ANY(%s::bigint[]) ORDER BY id
+_HOLDING: Final = """
+    SELECT namespace, uid::text FROM queues_workload
+    WHERE cluster_id = %s AND quota_reserved_at IS NOT NULL AND status <> 'Finished'
 """
+_SETTLE_SECONDS: Final = 5.0
+"""How often workloads are settled whose job ended while its last pod did, as another process stored it."""
 
 
 @dataclass(slots=True)
@@ -151,6 +158,8 @@ class _Known:
     readiness: JsonObject
     """The pod's PodsReady condition, if it has one."""
     job_kind: str
+    is_ending: bool
+    """Whether its job has ended, and the workload waits for its last pod."""
 
     @property
     def recovering(self) -> bool:
@@ -201,12 +210,36 @@ class PodSync:
         """The pods with stored slices since the last list; None before the first one."""
         self._vendors = VENDORS
         self._settings: object = None
+        self._batch: _Batch | None = None
+        """The batch whose rows are stored already."""
+        self._settled_at = float("-inf")
         self._versions: dict[str, str] = {}
         """The version of each pod as last read: most pods of a list are unchanged."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order of their arrival, and store the combined result."""
-        batch = _Batch()
+        if self._batch is None:
+            self.observe(items)
+        batch, self._batch = self._batch or _Batch(), None
+        known = self._known(batch.workloads)
+        for uid, workload in known.items():
+            if uid in self._of_workload:
+                self._decided[workload.namespace, uid] = workload.decided
+        if self._failures is not None:
+            self._failures.pods_left(batch.left)
+        if self._ownership is None:
+            self._record_progress(known, datetime.fromtimestamp(now, UTC))
+            ending = batch.listed or any(workload.is_ending for workload in known.values())
+            if ending or now - self._settled_at >= _SETTLE_SECONDS:
+                self._settled_at = now
+                settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
+        self._record_external(batch, now)
+        if batch.push or any(workload.evicted for workload in known.values()):
+            request_push(self._cluster.name)
+
+    def observe(self, items: Sequence[Listing | WatchEvent]) -> None:
+        """Store the rows of pods as these lists and changes show them. The next `apply` does the rest for them."""
+        batch = self._batch = _Batch()
         self._configure()
         for item in items:
             if isinstance(item, Listing):
@@ -215,22 +248,10 @@ class PodSync:
                 self._remove(item.object["metadata"]["uid"], batch)
             else:
                 self._note(item.object, batch)
-        known = self._known(batch.workloads)
-        for uid, workload in known.items():
-            if uid in self._of_workload:
-                self._decided[workload.namespace, uid] = workload.decided
         forget_pods(self._cluster, batch.gone | batch.moved)
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
-        if self._failures is not None:
-            self._failures.pods_left(batch.left)
-        if self._ownership is None:
-            self._record_progress(known, datetime.fromtimestamp(now, UTC))
-            settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
-        self._record_external(batch, now)
-        if batch.push or any(workload.evicted for workload in known.values()):
-            request_push(self._cluster.name)
 
     def _configure(self) -> None:
         settings = self._cluster.device_plugin_configuration.get("settings") or {}
@@ -243,9 +264,7 @@ class PodSync:
         placed = {key for key, decided in self._decided.items() if decided.placed}
         if not placed:
             return
-        holding = Workload.objects.filter(cluster=self._cluster, quota_reserved_at__isnull=False)
-        rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid")
-        released = placed - {(namespace, str(uid)) for namespace, uid in rows}
+        released = placed.difference(fetched_rows(_HOLDING, [self._cluster.pk]))
         if not released:
             return
         batch = _Batch()
@@ -324,14 +343,11 @@ class PodSync:
             return {}
         with connection.cursor() as cursor:
             cursor.execute(_WORKLOADS, [self._cluster.pk, wanted])
-            rows = [_WorkloadRow._make((*row[:-1], orjson.loads(row[-1]))) for row in cursor.fetchall()]
-            pod_sets: dict[int, list[_PodSetRow]] = defaultdict(list)
-            cursor.execute(_POD_SETS, [[row.id for row in rows]])
-            for *columns, nodes, assignment in cursor.fetchall():
-                read = orjson.loads(nodes), orjson.loads(assignment) if assignment else None
-                pod_set = _PodSetRow._make((*columns, *read))
-                pod_sets[pod_set.workload].append(pod_set)
-        return {str(row.uid): _known(row, pod_sets[row.id]) for row in rows}
+            known: dict[str, _Known] = {}
+            for *columns, conditions, pod_sets in cursor.fetchall():
+                row = _WorkloadRow._make((*columns, orjson.loads(conditions)))
+                known[str(row.uid)] = _known(row, [_PodSetRow._make(each) for each in orjson.loads(pod_sets)])
+        return known
 
     def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
         """Record pods that became ready, are no longer ready, or (for single-pod workloads) ended."""
@@ -482,6 +498,7 @@ def _known(row: _WorkloadRow, pod_sets: Sequence[_PodSetRow]) -> _Known:
         ready=row.pods_ready_at is not None,
         readiness=readiness,
         job_kind=row.job_kind or "",
+        is_ending=row.is_ending,
     )
 
 

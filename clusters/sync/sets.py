@@ -13,7 +13,7 @@ from accounts.models import Cluster
 from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import PODS, JsonObject
 from clusters.client import ClusterClient, Listing, WatchEvent
-from clusters.jobs.cluster_objects import OneLook
+from clusters.jobs.cluster_objects import KeptObjects, OneLook
 from clusters.jobs.families.serving import ServingKind, annotated_parent, lets_pods_wait
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.identity import queue_name_of
@@ -54,9 +54,14 @@ class SetSync(SuspendableJobSync):
     _remembers = False  # a pass over a set also follows from its pods
 
     def __init__(
-        self, cluster: Cluster, kind: ServingKind, client: ClusterClient, pods: SetPodSync | None = None
+        self,
+        cluster: Cluster,
+        kind: ServingKind,
+        client: ClusterClient,
+        pods: SetPodSync | None = None,
+        kept: KeptObjects | None = None,
     ) -> None:
-        super().__init__(cluster, kind, client)
+        super().__init__(cluster, kind, client, kept)
         self._serving = kind
         self._pods = pods
         self._states: dict[str, _State] = {}
@@ -109,7 +114,7 @@ class SetSync(SuspendableJobSync):
         for job in jobs:
             self._without_pods.pop(uid_of(job), None)
         self._without_pods |= without
-        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up))
+        context = job_context(self._cluster.configuration, OneLook(self._cluster, self._looked_up, self._kept))
         for job in jobs:
             try:
                 maker, pods = pods_of_set(self._client, self._serving, job)

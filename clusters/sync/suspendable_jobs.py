@@ -17,7 +17,7 @@ from accounts.models import Cluster
 from clusters.api_errors import ClusterError
 from clusters.api_objects import PODS, JsonObject
 from clusters.client import ClusterClient
-from clusters.jobs.cluster_objects import OneLook, RowsAndCluster
+from clusters.jobs.cluster_objects import KeptObjects, OneLook, RowsAndCluster
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.identity import is_elastic, managed_ancestor, prebuilt_workload_of, queue_name_of
@@ -100,8 +100,8 @@ class SuspendableJobSync(JobSync):
     _remembers = True
     """Whether a list leaves out jobs over which a pass changed nothing (`SettledJobs`)."""
 
-    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient) -> None:
-        super().__init__(cluster, kind, client)
+    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient, kept: KeptObjects | None = None) -> None:
+        super().__init__(cluster, kind, client, kept)
         self._settled = SettledJobs(cluster)
         self._waiting: dict[str, _Waiting] = {}
         self._waited: dict[str, float] = {}
@@ -117,6 +117,8 @@ class SuspendableJobSync(JobSync):
         if due:
             self._now = datetime.fromtimestamp(now, UTC)
             self._seconds, self._defaults = now, None
+            if self._kept is not None:
+                self._kept.follow("")  # the cluster's row may have been read a second ago
             self._settle(due)
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
@@ -131,7 +133,7 @@ class SuspendableJobSync(JobSync):
 
     def _unsettled(self, jobs: Sequence[JsonObject]) -> Sequence[JsonObject]:
         try:
-            return self._settled.unsettled(jobs, OneLook(self._cluster, self._looked_up))
+            return self._settled.unsettled(jobs, OneLook(self._cluster, self._looked_up, self._kept))
         except ClusterError:
             return jobs  # a pass over each reports it
 
@@ -282,7 +284,7 @@ class SuspendableJobSync(JobSync):
 
     def _look_at(self, looks: Sequence[Look]) -> list[JsonObject]:
         """Run a pass over each job; return the jobs whose rows it changed."""
-        looked_up = Recorder(OneLook(self._cluster, self._looked_up))
+        looked_up = Recorder(OneLook(self._cluster, self._looked_up, self._kept))
         context = job_context(self._cluster.configuration, looked_up)
         news = News()
         again: list[JsonObject] = []

@@ -25,6 +25,7 @@ from clusters.api_errors import ClusterError
 from clusters.api_objects import DEVICE_KINDS, EVENTS, NAMESPACES, NODES, PODS, Kind
 from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.inbox import Inbox
+from clusters.jobs.cluster_objects import KeptObjects
 from clusters.jobs.families.serving import ServingKind
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import JOB_KINDS
@@ -69,6 +70,8 @@ _OPTIONAL: Final = frozenset(
 """Kinds that a cluster serves only where their operator is installed, each in the versions that we read."""
 _MAY_BE_FORBIDDEN: Final = frozenset([*LIMIT_KINDS, *_OPTIONAL, NAMESPACES, PRIORITY_CLASSES, EVENTS])
 """Kinds that the watcher can do without."""
+_NO_CONFIGURATION: Final = frozenset([NODES, PODS, *(kind.resource for kind in JOB_KINDS.values())])
+"""Kinds whose objects are not looked up in rows."""
 _FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
 RELIST_SECONDS: Final = 60.0
 _BATCH: Final = 1000
@@ -128,6 +131,7 @@ class Watcher:
         self._served: frozenset[Kind] = frozenset()
         self._looked_at = 0.0
         self._version = ""
+        self._kept = KeptObjects()
         self._follow_mode()
 
     @property
@@ -166,7 +170,9 @@ class Watcher:
         """The syncs for a cluster in which kueueweb decides: jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         pods_of_sets = SetPodSync(self._cluster)
-        jobs = {kind.resource: (job_sync(self._cluster, kind, self._client, pods_of_sets),) for kind in kinds}
+        jobs = {
+            kind.resource: (job_sync(self._cluster, kind, self._client, pods_of_sets, self._kept),) for kind in kinds
+        }
         groups = PodGroupSync(self._cluster, self._client)
         self._timed = [*(sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)), groups]
         lost = (self._lost_pods,) if self._lost_pods is not None else ()
@@ -215,7 +221,11 @@ class Watcher:
                     raise
                 _log.error("%s of %s cannot be read, so they are ignored: %s", kind.plural, self._client.server, error)
             else:
-                self.apply([(kind, listing)])
+                if self._steady() - self._mode_at >= _TICK_SECONDS:  # to list all objects of a kind takes time
+                    self._read_cluster()
+                if not self._is_in_mode():
+                    return  # the new mode lists everything again
+                self._apply([(kind, listing)])
 
     @staticmethod
     def _may_be_missing(kind: Kind, error: ClusterError) -> bool:
@@ -243,15 +253,28 @@ class Watcher:
         return sorted(kind.kind for kind in kinds)
 
     def apply(self, items: list[_Item]) -> None:
-        """Apply a batch, nodes first, because slices and pods refer to them."""
-        by_kind: dict[Kind, list[Listing | WatchEvent]] = defaultdict(list)
-        for kind, item in items:
-            by_kind[kind].append(item)
+        """Apply a batch to a cluster that may have changed since it was read."""
         if any(isinstance(item, Listing) for _, item in items):
             self._cluster.refresh_from_db()
             if not self._is_in_mode():
                 return  # the new mode lists everything again
+        self._kept.follow("")
+        self._apply(items)
+
+    def _apply(self, items: list[_Item]) -> None:
+        """Apply a batch, nodes first, because slices and pods refer to them.
+
+        The present pods are stored before jobs are looked at: a workload whose job ends together with its pods then
+        ends at once, instead of waiting for its pods.
+        """
+        by_kind: dict[Kind, list[Listing | WatchEvent]] = defaultdict(list)
+        for kind, item in items:
+            by_kind[kind].append(item)
         now = self._clock()
+        if not by_kind.keys() <= _NO_CONFIGURATION:
+            self._kept.follow("")  # this batch may edit the objects that passes look up
+        if PODS in by_kind and not self._is_mirrored:
+            self._pods.observe(by_kind[PODS])
         for kind in self.kinds:
             for sync in self._syncs[kind] if kind in by_kind else ():
                 sync.apply(by_kind[kind], now)
@@ -310,15 +333,21 @@ class Watcher:
 
     def _look_at_mode(self) -> bool:
         """Whether the mode has changed, and with it the watched kinds."""
-        version = cluster_versions().get(self._cluster.pk, "")
-        if not version or version != self._version:
-            self._cluster.refresh_from_db()
-            self._version = version
+        self._read_cluster()
         if self._is_in_mode():
             return False
         _log.info("Cluster %s is in mode %s", self._cluster.name, self._cluster.mode)
         self._follow_mode()
         return True
+
+    def _read_cluster(self) -> None:
+        """Read the cluster's row, if it has changed."""
+        self._mode_at = self._steady()
+        version = cluster_versions().get(self._cluster.pk, "")
+        if not version or version != self._version:
+            self._cluster.refresh_from_db()
+            self._version = version
+        self._kept.follow(version)
 
     def _is_in_mode(self) -> bool:
         """Whether the watched kinds are those of the cluster's mode."""
@@ -329,15 +358,16 @@ class Watcher:
         """Applies these changes; whether the mode has changed instead."""
         try:
             # Nodes change all the time, by their heartbeats, and are followed in every mode.
-            if any(kind != NODES for kind, _ in items) or self._steady() - self._mode_at >= _TICK_SECONDS:
-                self._mode_at = self._steady()
+            lists = any(isinstance(item, Listing) for _, item in items)
+            changes = lists or any(kind != NODES for kind, _ in items)
+            if changes or self._steady() - self._mode_at >= _TICK_SECONDS:
                 close_old_connections()
                 if self._look_at_mode():
                     return True
             self._look_around(reflectors.served)
-            with nullcontext() if any(isinstance(item, Listing) for _, item in items) else joined_wake_ups():
+            with nullcontext() if lists else joined_wake_ups():
                 if items:
-                    self.apply(items)
+                    self._apply(items)
                 self.tick()
             self._beat(heard=bool(items))
         except DatabaseError as error:
@@ -377,11 +407,17 @@ def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
     return (frozenset(served) - _KUEUE - devices) | newest(served) | chosen
 
 
-def job_sync(cluster: Cluster, kind: JobKind, client: ClusterClient, pods: SetPodSync | None = None) -> JobSync:
+def job_sync(
+    cluster: Cluster,
+    kind: JobKind,
+    client: ClusterClient,
+    pods: SetPodSync | None = None,
+    kept: KeptObjects | None = None,
+) -> JobSync:
     if isinstance(kind, ServingKind) and kind.groups_pods:
-        return SetSync(cluster, kind, client, pods)
+        return SetSync(cluster, kind, client, pods, kept)
     suspends = kind.has_workload and kind.stopping is Stopping.SUSPEND
-    return SuspendableJobSync(cluster, kind, client) if suspends else JobSync(cluster, kind, client)
+    return (SuspendableJobSync if suspends else JobSync)(cluster, kind, client, kept)
 
 
 def _in_order() -> Iterable[Kind]:
