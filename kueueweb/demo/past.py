@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import connection, models, transaction
 
 from accounts.models import Cluster
+from foundation.postgresql.joined_statements import JoinedStatements
 from foundation.time_series import Resolution, start_of
 from history.models import Count, CountSample, DeviceSample, QuotaSample, UsageRecord, WorkloadSample
 from history.services.retention import roll_up_history
@@ -94,7 +95,9 @@ def _priorities(cluster: Cluster) -> Mapping[str, int]:
 def _write_decisions(cluster: Cluster, run: PastRun) -> None:
     batch = Batch(cluster.pk, cluster.name, _EPOCH, cluster.configuration_generation, decisions=run.decisions)
     with connection.cursor() as cursor:
-        write_log(cursor, batch)
+        statements = JoinedStatements(cursor)
+        write_log(statements, batch)
+        statements.send()
 
 
 _USE_COLUMNS: Final = (
