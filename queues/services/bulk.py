@@ -10,7 +10,7 @@ from psycopg import sql
 
 
 def next_ids(wanted: Mapping[type[models.Model], int]) -> dict[type[models.Model], list[int]]:
-    """So many new primary keys of each model, so that rows that reference each other can be copied together."""
+    """Draw as many new primary keys of each model, so that rows that reference each other can be copied together."""
     # OFFSET 0 has the sequence looked up once, not for each key.
     keys = sql.SQL(
         "SELECT {place}, nextval(sequence) FROM (SELECT pg_get_serial_sequence({table}, 'id')::regclass AS sequence "
