@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.acceptance.processes import wait_for
 from tests.e2e.conftest import Api
 
 
@@ -55,3 +56,29 @@ def test_a_plan_is_applied_after_a_question_and_shows_its_records_in_the_audit(
     expect(page.get_by_role("table", name="The audit")).to_contain_text(name)
     workload = admin.get(f"workloads/ai-research/{name}/")
     assert workload["status"] in ("Evicted", "Finished") or not workload["active"]
+
+
+def test_the_hours_after_a_plan_are_drawn_from_the_runs_that_have_ended(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    runs = {admin.submit(f"ran-{number}", run_seconds=1) for number in range(6)}
+    admin.submit("ran-on")
+    log_in("admin")
+    page.goto("/what-if")
+    main = page.get_by_role("main")
+
+    def are_ended() -> bool:
+        rows = admin.get("workloads/?status=Finished&limit=200")["results"]
+        return runs <= {row["name"] for row in rows}
+
+    wait_for("the runs to end", are_ended)
+    main.get_by_label("Changes").fill("policies: {node: spread}\n")
+    main.get_by_role("combobox", name="Hours ahead").click()
+    page.get_by_role("option", name="6 hours").click()
+    main.get_by_role("button", name="Try").click()
+    expect(main.get_by_text("Effects until the cycles are idle")).to_be_visible()
+    expect(main.get_by_text(re.compile("Means of .* forward runs"))).to_be_visible()
+    expect(main.get_by_role("table", name="Hours ahead")).to_contain_text("research")
+    expect(main.get_by_role("figure", name="Device hours")).to_be_visible()
+    page.reload()
+    expect(main.get_by_role("combobox", name="Hours ahead")).to_have_value("6 hours")

@@ -121,6 +121,7 @@ interface ChartProps {
 }
 
 function Chart({ title, before, after, begin, isWait }: ChartProps) {
+  if ([...before, ...after].every((value) => value === null)) return null; // no workload starts
   const times = after.map((_, hour) => begin + (hour + 1) * HOUR_SECONDS);
   return (
     <div>
