@@ -38,13 +38,13 @@ const COLUMNS: DataColumn<NodePod>[] = [
   },
   textColumn(
     "devices",
-    () => t`GPUs requested`,
+    () => t`GPUs`,
     (pod) => requestWords([{ count: 1, requests: pod.requests }]).devices || "–",
     { width: "18%", hideBelow: 560, below: 1 },
   ),
   textColumn(
     "requests",
-    () => t`CPU and memory requested`,
+    () => t`CPU and memory`,
     (pod) => requestWords([{ count: 1, requests: pod.requests }]).others || "–",
     { width: "18%", hideBelow: 560, below: 2 },
   ),
