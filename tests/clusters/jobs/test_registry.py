@@ -23,7 +23,9 @@ _KNOWN_ELSEWHERE = {
     "clusters/jobs/volcano/job_pods.py": {"Pod"},  # the pods that Volcano's controller would make
     "clusters/manifests/foreign_kinds.py": {"CronJob"},  # what to write instead of a kind that is not taken
     "clusters/manifests/translation/translations.py": {"Job", "Pod"},  # what Volcano's objects are stored as
+    "clusters/manifests/translation/volcano_job_flows.py": {"Job"},  # a step of a flow is a Volcano job
     "clusters/manifests/translation/volcano_job_objects.py": {"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob"},
+    "kueueweb/loadtest/shape_jobs.py": {"Job"},  # the load test submits Jobs
     "kueueweb/policies/volcano_jobs.py": {"Job"},  # Volcano's own kind
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
     "clusters/push/claims.py": {"Pod"},  # who owns a claim
