@@ -19,12 +19,13 @@ from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.jobs.cluster_objects import OneLook
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.framework.manifest import controller_of
 from clusters.jobs.integrations import job_context
 from clusters.jobs.kinds.pod import group_name_of
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, is_kept_ended, may_be_taken
-from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.jobs.registry import JOB_KINDS, KINDS, ending_of
 from clusters.jobs.submitter import submitter_of
 from clusters.sync.found_groups import FoundGroups, GroupKey, group_key
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
@@ -50,7 +51,10 @@ _PAUSE_SECONDS: Final = 60.0
 _MAX_PAUSE_SECONDS: Final = 3600.0
 """The waits before a group is made again once more, which double each time: it may end at once, or its name may be
 taken."""
-_OF_JOBS: Final = (JOB_KINDS["Job"].api_version, JOB_KINDS["Job"].kind)
+_SUSPENDED: Final = frozenset(
+    key for key, kind in KINDS.items() if kind.stopping is Stopping.SUSPEND and not kind.groups_pods
+)
+"""The kinds of jobs that wait as a whole: none of their pods is a job of its own."""
 _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 
 
@@ -274,13 +278,13 @@ class PodGroupSync(JobSync):
 
 
 def _concerns_us(pod: JsonObject) -> bool:
-    """Whether the pod may have a row, or need a finalizer removed. A Job's pods, most of all, have none."""
+    """Whether the pod may have a row, or need a finalizer removed."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     if QUEUE_LABEL in labels or KUEUE_FINALIZER in (metadata.get("finalizers") or ()):
         return QUEUE_LABEL in labels or JOB_UID_LABEL in labels
     owner = controller_of(pod) or {}
-    return JOB_UID_LABEL in labels and (owner.get("apiVersion"), owner.get("kind")) != _OF_JOBS
+    return JOB_UID_LABEL in labels and (owner.get("apiVersion", ""), owner.get("kind", "")) not in _SUSPENDED
 
 
 def _in_managed_namespace(pod: JsonObject, context: JobContext) -> bool:

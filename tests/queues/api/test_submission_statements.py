@@ -28,9 +28,9 @@ pytestmark = pytest.mark.django_db
 
 WORKLOADS = 18
 """Statements of a POST of workloads, with the savepoints of the test's transaction."""
-JOBS = 28
+JOBS = 27
 """Statements of an apply of Jobs."""
-ENDS = 12
+ENDS = 8
 """Statements of a report that workloads have ended, in a request of one piece."""
 FEW, MANY = 2, 200
 CALLS = 125
