@@ -14,12 +14,13 @@ from scheduling.estimates.likeness import like_levels
 from scheduling.estimates.run_times import RunHistory
 from scheduling.estimates.snapshot import EndedRun, Unknown
 from scheduling.model.vocabulary import StopPolicy
+from scheduling.reservations.reservation import BusyPolicy
 from scheduling.studio.hours_ahead import MIN_RUNS, RUNS, HoursAhead, hours_ahead
 from scheduling.studio.node_changes import LoseNode
 from scheduling.studio.world_changes import Change, EndWorkload, SetObject
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpus
-from tests.scheduling.studio.test_plan_effects import changes_of
+from tests.scheduling.studio.test_plan_effects import changes_of, reserved
 from tests.scheduling.world_helpers import Builder, settled, workload
 from tests.scheduling.worlds import Plan, plans
 
@@ -148,6 +149,22 @@ def test_device_hours_are_of_the_devices_that_are_held() -> None:
     assert found.after is not None
     assert found.before.device_hours == (2.0, 0.0)
     assert found.after.device_hours == (1.0, 1.0)
+
+
+def test_devices_that_are_held_beyond_the_hours_count_until_their_end() -> None:
+    found = ahead(devices(), history=runs(*[100 * 3600.0] * 9, name="w"), hours=2).total
+    assert found.before is not None
+    assert found.before.device_hours == (2.0, 2.0)
+    assert found.before.ended == (0.0, 0.0)
+
+
+def test_a_window_that_starts_at_once_takes_its_nodes() -> None:
+    found = ahead(devices(), [reserved(BusyPolicy.EVICT, NOW, "n2")], halves(name="w"), hours=2).total
+    assert found.before is not None
+    assert found.after is not None
+    assert found.before.waiting == (0.0, 0.0)
+    assert found.after.device_hours[0] == 1.0
+    assert found.after.started[0] == 1.0
 
 
 def test_requested_devices_count_where_the_cluster_places_pods() -> None:
