@@ -263,13 +263,15 @@ _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+
 
 @dataclass(frozen=True)
 class Moment(FieldType):
-    """A time, written as RFC 3339 in manifests and in our JSON."""
+    """A time, written as RFC 3339 in manifests and in our JSON. `optional`: None if it is left out."""
+
+    optional: bool = False
 
     @property
-    def default(self) -> datetime:
-        return NO_MOMENT
+    def default(self) -> datetime | None:
+        return None if self.optional else NO_MOMENT
 
-    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> datetime:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> datetime | None:
         text = holder.text(key, required=required)
         if not text:
             return self.default
@@ -288,11 +290,11 @@ class Moment(FieldType):
     def write(self, value: datetime) -> str:
         return rfc3339(value)
 
-    def to_json(self, value: datetime) -> str:
-        return rfc3339(value)
+    def to_json(self, value: datetime | None) -> str | None:
+        return None if value is None else rfc3339(value)
 
-    def core(self, value: datetime) -> float:
-        return value.timestamp()
+    def core(self, value: datetime | None) -> float | None:
+        return None if value is None else value.timestamp()
 
 
 _SMALLEST_NANOS: Final = 1

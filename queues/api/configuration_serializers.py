@@ -192,7 +192,7 @@ def _(type_: Integer, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
 
 @_shape.register
 def _(type_: Moment, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
-    return serializers.DateTimeField(**options)
+    return serializers.DateTimeField(allow_null=type_.optional, **options)
 
 
 @_shape.register

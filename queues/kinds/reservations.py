@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kinds import openapi
 from kinds.declaration import Field, Group, Kind, Reading
-from kinds.field_types import NO_MOMENT, Choice, Moment, Structure, Text, TextMap
+from kinds.field_types import NO_MOMENT, Choice, Integer, Moment, Structure, Text, TextMap
 from queues.models import Reservation
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain, label_value, qualified_name
@@ -40,13 +40,19 @@ def _user(text: str) -> str:
 
 def _check(reading: Reading) -> None:
     values = reading.values
-    if not values["node_names"] and not values["node_labels"]:
-        reading.error("node_names", "Required value", "Name nodes, or labels of nodes.", MistakeReason.REQUIRED)
-    start, end = values["starts_at"], values["ends_at"]
+    if not values["node_names"] and not values["node_labels"] and values["node_count"] is None:
+        remedy = "Name nodes, or labels of nodes, or give a count of nodes."
+        reading.error("node_names", "Required value", remedy, MistakeReason.REQUIRED)
+    start, end, until = values["starts_at"], values["ends_at"], values["until"]
     if NO_MOMENT in (start, end):
         return  # a mistake that is noted already
     if end <= start:
         reading.error("ends_at", "must be later than the start")
+    if until is not None and values["recurrence"] == Recurrence.NONE:
+        rule = "Forbidden: there is only one window"
+        reading.error("until", rule, "Remove it, or set recurrence.", MistakeReason.FORBIDDEN)
+    elif until is not None and until <= start:
+        reading.error("until", "must be later than the start")
     period = PERIOD_SECONDS.get(Recurrence(values["recurrence"]))
     if period is not None and (end - start).total_seconds() > period:
         reading.error(
@@ -61,6 +67,7 @@ def _core(row: Any, known: Mapping[str, Any]) -> rules.Reservation:
         row.name,
         node_names=nodes.get("names", frozenset()),
         node_labels=nodes.get("labels", {}),
+        node_count=nodes.get("count"),
         allowed=rules.Admittance(**allowed),
         **fields,
     )
@@ -76,7 +83,9 @@ RESERVATION: Final = Kind(
     spec_required=True,
     check=_check,
     groups={
-        "nodes": Group("The reserved nodes: those with one of the names, and those with all the labels."),
+        "nodes": Group(
+            "The reserved nodes: those with one of the names or with all the labels; with a count, as many of them."
+        ),
         "allowed": Group(
             "Any match permits a workload to use the nodes in the windows. Without entries it is maintenance."
         ),
@@ -105,6 +114,12 @@ RESERVATION: Final = Kind(
             help="Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.",
         ),
         Field(
+            "until",
+            "spec.until",
+            Moment(optional=True),
+            help="No window starts at this time or later; without it the windows return for ever.",
+        ),
+        Field(
             "node_names",
             "spec.nodes.names",
             _names(dns_subdomain),
@@ -117,6 +132,13 @@ RESERVATION: Final = Kind(
             TextMap(_MAX_LABELS, qualified_name, label_value),
             json="nodes.labels",
             help="Labels of nodes; a node with all of them is reserved, also if it is added later.",
+        ),
+        Field(
+            "node_count",
+            "spec.nodes.count",
+            Integer(minimum=1),
+            json="nodes.count",
+            help="As many of these nodes, or of all nodes: the first by name that are ready and not cordoned.",
         ),
         Field(
             "allowed_namespaces",

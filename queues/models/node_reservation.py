@@ -16,11 +16,13 @@ class Reservation(EditedObject, ClusterObject):
     node_names = models.JSONField(default=list, blank=True)
     # Holds {label: value}
     node_labels = models.JSONField(default=dict, blank=True)
+    node_count = models.PositiveIntegerField(null=True, blank=True)
     # Each holds [name, ...]; those of LocalQueues are `namespace/name`.
     allowed_namespaces = models.JSONField(default=list, blank=True)
     allowed_local_queues = models.JSONField(default=list, blank=True)
     allowed_cluster_queues = models.JSONField(default=list, blank=True)
     allowed_users = models.JSONField(default=list, blank=True)
+    until = models.DateTimeField(null=True, blank=True)
     if_busy = models.CharField(max_length=16, default=BusyPolicy.WAIT.value)
     comment = models.CharField(max_length=1024, blank=True)
 

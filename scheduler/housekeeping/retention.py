@@ -13,8 +13,10 @@ from queues.models import Reservation, Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle, ShadowCount, ShadowDifference
 from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE, read_retention
-from scheduling.reservations.reservation import Recurrence
+from scheduling.reservations.reservation import PERIOD_SECONDS, Recurrence
 
+LONGEST_WINDOW: Final = timedelta(seconds=max(PERIOD_SECONDS.values()))
+"""The longest window of a recurring reservation: the last one may start just before its `until`."""
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run deletes the rest."""
 _AT_ONCE_ROWS: Final = 10_000
@@ -52,6 +54,7 @@ def drop_old_history(now: datetime) -> None:
         ShadowDifference.objects.filter(at__lt=oldest),
         ShadowCount.objects.filter(at__lt=oldest),
         Reservation.objects.filter(recurrence=Recurrence.NONE.value, ends_at__lt=oldest),
+        Reservation.objects.filter(until__lt=oldest - LONGEST_WINDOW),
     ):
         while rows.filter(pk__in=list(rows.values_list("pk", flat=True)[:_AT_ONCE_ROWS])).delete()[0]:
             continue

@@ -20,8 +20,8 @@ from queues.kinds import KINDS
 from queues.models import Pod, PodSet, Reservation, Workload
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.reservations.reservation import Candidate, Window, WindowState
 from scheduling.reservations.reservation import Reservation as ReservationRule
-from scheduling.reservations.reservation import Window, WindowState
 from scheduling.reservations.reserved_nodes import Claimant
 
 MAX_WINDOWS: Final = 1_000
@@ -104,10 +104,12 @@ def nodes_of(cluster: Cluster, rules: Collection[ReservationRule]) -> dict[str, 
     """The names of the present nodes of each reservation, sorted."""
     if not rules:
         return {}
-    nodes: list[tuple[str, Mapping[str, str]]] = list(
-        Node.objects.filter(cluster=cluster).order_by("name").values_list("name", "labels")
-    )
-    return {rule.name: tuple(name for name, labels in nodes if rule.covers(name, labels)) for rule in rules}
+    columns = ("name", "labels", "ready", "unschedulable", "cordoned", "draining")
+    nodes = [
+        Candidate(name, labels, ready and not any(closed))
+        for name, labels, ready, *closed in Node.objects.filter(cluster=cluster).values_list(*columns)
+    ]
+    return {rule.name: tuple(sorted(rule.chosen(nodes))) for rule in rules}
 
 
 def users_of(cluster: Cluster, nodes: Collection[str]) -> list[NodeUser]:

@@ -7,7 +7,7 @@ it. Days and weeks have 86,400 and 604,800 seconds; summer time does not move a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -71,11 +71,21 @@ class Admittance:
         return not (self.namespaces or self.local_queues or self.cluster_queues or self.users)
 
 
+class Candidate(NamedTuple):
+    """A node that may belong to a reservation. `is_usable`: it is ready and not cordoned."""
+
+    name: str
+    labels: Mapping[str, str]
+    is_usable: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Nodes that are kept free from `starts_at` to `ends_at`, and again after each period.
+    """Nodes that are kept free from `starts_at` to `ends_at`, and again after each period, if the window starts before
+    `until` (None: for ever).
 
-    Its nodes are those with the names, and those with all the labels if there are labels.
+    Its nodes are those with the names, and those with all the labels if there are labels; with `node_count`, as many of
+    these, or of all nodes if it has neither.
     """
 
     name: str
@@ -86,11 +96,24 @@ class Reservation:
     recurrence: Recurrence = Recurrence.NONE
     allowed: Admittance = Admittance()
     if_busy: BusyPolicy = BusyPolicy.WAIT
+    node_count: int | None = None
+    until: float | None = None
 
     def covers(self, node: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a node belongs to it."""
+        """Return whether a node belongs to it or, with `node_count`, may be chosen for it."""
         wanted = self.node_labels
+        if self.node_count is not None and not (wanted or self.node_names):
+            return True
         return node in self.node_names or (bool(wanted) and matches_node_selector(wanted, labels))
+
+    def chosen(self, nodes: Iterable[Candidate]) -> frozenset[str]:
+        """Return the names of its nodes among these. With `node_count` they are the first in the order of their names
+        that are usable, and others only if these are too few: another node takes the place of a failed one.
+        """
+        covered = [node for node in nodes if self.covers(node.name, node.labels)]
+        if self.node_count is not None:
+            covered = sorted(covered, key=lambda node: (not node.is_usable, node.name))[: self.node_count]
+        return frozenset(node.name for node in covered)
 
     def window(self, now: float) -> Window | None:
         """Return the present window, or else the next one; None if all are over."""
@@ -98,7 +121,8 @@ class Reservation:
         if period is None:
             return Window(self.starts_at, self.ends_at) if now < self.ends_at else None
         number = max(0, math.floor((now - self.ends_at) / period) + 1)
-        return Window(self.starts_at + number * period, self.ends_at + number * period)
+        found = Window(self.starts_at + number * period, self.ends_at + number * period)
+        return None if self.until is not None and found.starts_at >= self.until else found
 
     def windows(self, start: float, end: float) -> Iterator[Window]:
         """Return the windows that overlap the time from `start` to `end`, in order. Without recurrence there is one at

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from scheduling.model.node import Node
 from scheduling.model.workload import Workload
-from scheduling.reservations.reservation import BusyPolicy, Reservation, Window
+from scheduling.reservations.reservation import BusyPolicy, Candidate, Reservation, Window
 
 NO_NODES: Final[frozenset[str]] = frozenset()
 _MAX_REMEMBERED: Final = 256
@@ -114,24 +114,37 @@ class ReservedNodes:
         self._evicting = None
 
     def node_changed(self, before: Node | None, after: Node | None) -> None:
-        """Note that a node came (from None), changed or left (to None): only its own places in reservations change."""
+        """Note that a node came (from None), changed or left (to None): only its own places in reservations change, and
+        the nodes of those that choose some."""
         node = after or before
-        if node is None or (before is not None and after is not None and before.labels == after.labels):
+        if node is None or (before is not None and after is not None and _candidate(before) == _candidate(after)):
             return
-        for name, members in self._members.items():
-            covered = after is not None and self._known[name].covers(node.name, node.labels)
-            if covered != (node.name in members):
-                self._members[name] = members ^ {node.name}
-                self._unions.clear()
-                self._evicting = None
+        keeps_labels = before is not None and after is not None and before.labels == after.labels
+        for name, members in list(self._members.items()):
+            known = self._known[name]
+            if known.node_count is not None:
+                if any(each is not None and known.covers(each.name, each.labels) for each in (before, after)):
+                    self._note_members(name, None)
+            elif not keeps_labels:
+                covered = after is not None and known.covers(node.name, node.labels)
+                if covered != (node.name in members):
+                    self._note_members(name, members ^ {node.name})
+
+    def _note_members(self, name: str, members: frozenset[str] | None) -> None:
+        """Set the nodes of a reservation; None: they are found again."""
+        if members is None:
+            del self._members[name]
+        else:
+            self._members[name] = members
+        self._unions.clear()
+        self._evicting = None
 
     def nodes_of(self, name: str) -> frozenset[str]:
         """Return the present nodes of a reservation; raises KeyError."""
         found = self._members.get(name)
         if found is None:
             reservation = self._known[name]
-            members = (node.name for node in self._nodes.values() if reservation.covers(node.name, node.labels))
-            found = self._members[name] = frozenset(members)
+            found = self._members[name] = reservation.chosen(map(_candidate, self._nodes.values()))
         return found
 
     @contextmanager
@@ -265,6 +278,10 @@ class ReservedNodes:
         """Go back to a snapshot. Nodes are found again."""
         self._known = dict(values)
         self._forget()
+
+
+def _candidate(node: Node) -> Candidate:
+    return Candidate(node.name, node.labels, node.ready and not node.unschedulable)
 
 
 def _edges(window: Window) -> tuple[float, float]:

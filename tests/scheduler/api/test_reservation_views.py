@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Cluster
+from gpus.models import Node
 from queues.models import Pod, PodSet, Reservation, Workload
 from scheduling.model.times import rfc3339
 from tests.api_client import SchemaClient
@@ -67,7 +68,7 @@ def test_a_reservation_is_made_read_changed_and_deleted(alice: SchemaClient, now
     assert response.status_code == 201, response.json()
     found = response.json()
     assert found["starts_at"] == made["starts_at"]
-    assert found["nodes"] == {"names": ["n1"], "labels": {}}
+    assert found["nodes"] == {"names": ["n1"], "labels": {}, "count": None}
     assert found["allowed"] == {"namespaces": [], "local_queues": [], "cluster_queues": [], "users": ["ada"]}
     assert (found["recurrence"], found["if_busy"], found["comment"]) == ("None", "Wait", "New firmware")
     changed = alice.patch(URL, {"if_busy": "Evict", "allowed": {"users": []}}, format="json", HTTP_IF_MATCH="*")
@@ -204,3 +205,37 @@ def test_the_preview_of_a_window_that_is_over(alice: SchemaClient, now: datetime
     asked = body(now - 2 * HOUR, now - HOUR, name="firmware")
     found = alice.post(PREVIEW, asked, format="json").json()
     assert (found["window"], found["holders"], found["nodes"]) == (None, [], ["n1"])
+
+
+def test_a_count_of_nodes_and_an_end_of_the_recurrence(alice: SchemaClient, cluster: Cluster, now: datetime) -> None:
+    node = Node.objects.get(name="n1")
+    until = rfc3339(now + 49 * HOUR, whole_seconds=True)
+    made = body(
+        now + HOUR, now + 2 * HOUR, nodes={"names": [], "labels": {}, "count": 2}, recurrence="Daily", until=until
+    )
+    answer = alice.put(URL, made)
+    assert answer.status_code == 201, answer.content
+    assert (answer.json()["nodes"]["count"], answer.json()["until"]) == (2, until)
+    shown = alice.get(CALENDAR).json()["windows"]
+    assert [window["nodes"] for window in shown] == [["n1", "n2"]] * 2
+    Node.objects.filter(pk=node.pk).update(cordoned=True)
+    assert alice.get(CALENDAR).json()["windows"][0]["nodes"] == ["n2", "n3"]
+    again = alice.put(URL, body(now + HOUR, now + 2 * HOUR), HTTP_IF_MATCH="*")
+    assert (again.json()["nodes"]["count"], again.json()["until"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"nodes": {"count": 0}}, "nodes.count"),
+        ({"nodes": {}}, "nodes.names"),
+        ({"until": "2100-01-01T00:00:00Z"}, "until"),
+        ({"until": "2000-01-01T00:00:00Z", "recurrence": "Daily"}, "until"),
+    ],
+)
+def test_a_mistake_in_a_count_or_an_end_is_located(
+    alice: SchemaClient, now: datetime, fields: dict[str, Any], path: str
+) -> None:
+    answer = alice.put(URL, body(now + HOUR, now + 2 * HOUR, **fields))
+    assert answer.status_code == 400
+    assert path in answer.content.decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -104,6 +104,24 @@ def test_the_limits_of_a_user_and_of_the_group_both_hold() -> None:
     for number, user in enumerate(("ada", "ada", "bob", "bob")):
         builder.pending(f"w{number}", "q", 1, submitted_by=user, user_groups=("eng",), at=float(number))
     assert holders(builder.world) == ["w0", "w2"]
+
+
+def test_workloads_of_one_user_with_other_groups_are_not_equal() -> None:
+    """ada left the group eng between two submissions: the refusal of the second does not refuse the third."""
+    builder = Builder().queue("q", {"default": 10}, user_limits=ENGINEERS)
+    builder.pending("first", "q", 1, submitted_by="ada", user_groups=("eng",))
+    builder.pending("second", "q", 1, submitted_by="ada", user_groups=("eng",), at=1.0)
+    builder.pending("third", "q", 1, submitted_by="ada", at=2.0)
+    assert holders(builder.world) == ["first", "third"]
+
+
+def test_a_replaced_slice_counts_neither_for_the_user_nor_for_the_group() -> None:
+    limits = (*TWO_CPUS, UserLimit(groups=("eng",), resources={"cpu": 2000}))
+    builder = Builder().queue("q", {"default": 10}, user_limits=limits)
+    of_ada: dict[str, Any] = {"submitted_by": "ada", "user_groups": ("eng",)}
+    builder.running("old", "q", 1, **of_ada)
+    builder.pending("new", "q", 1, count=2, replaces=f"{NAMESPACE}/old", **of_ada)
+    assert holders(builder.world) == ["new"]
 
 
 def test_a_limit_of_workloads_counts_those_with_quota() -> None:

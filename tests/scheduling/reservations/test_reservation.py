@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,3 +145,46 @@ def test_spans_change_where_nodes_close_and_open() -> None:
     assert reserved.spans(TEAM, None, 0.0) == [(0.0, 200.0), (200.0, float("inf"))]
     reserved.set(window(recurrence=Recurrence.DAILY))
     assert reserved.spans(TEAM, 30, 0.0) == [(0.0, 70.0), (70.0, 200.0), (200.0, DAY + 70)]
+
+
+def test_no_window_starts_at_the_end_of_a_recurrence_or_later() -> None:
+    daily = window(recurrence=Recurrence.DAILY, until=2 * DAY + 100)
+    assert list(daily.windows(0, 10 * DAY)) == [Window(100, 200), Window(DAY + 100, DAY + 200)]
+    assert daily.window(DAY + 150) == Window(DAY + 100, DAY + 200)
+    assert daily.window(DAY + 200) is None
+    assert window(recurrence=Recurrence.DAILY, until=DAY + 150).window(DAY + 150) == Window(DAY + 100, DAY + 200)
+
+
+@pytest.mark.parametrize(
+    ("fields", "chosen"),
+    [
+        ({"node_names": frozenset(), "node_count": 2}, {"a", "c"}),
+        ({"node_names": frozenset("bcd"), "node_count": 2}, {"c", "d"}),
+        ({"node_names": frozenset(), "node_labels": {"rack": "1"}, "node_count": 1}, {"c"}),
+        ({"node_names": frozenset("b"), "node_count": 9}, {"b"}),
+    ],
+)
+def test_a_count_takes_the_first_nodes_that_are_ready(fields: dict[str, Any], chosen: set[str]) -> None:
+    nodes = {name: Node(name, {"rack": "1"} if name in "bc" else {}, ready=name != "b") for name in "dcba"}
+    reserved = ReservedNodes(nodes)
+    reserved.set(window(**fields))
+    assert reserved.nodes_of("r") == chosen
+
+
+def test_another_node_takes_the_place_of_one_that_fails_is_cordoned_or_leaves() -> None:
+    nodes = {name: Node(name) for name in "abc"}
+    reserved = ReservedNodes(nodes)
+    reserved.set(window(node_names=frozenset(), node_count=2))
+    assert reserved.closed_to(TEAM, 150) == {"a", "b"}
+    for change, expected in (
+        (replace(nodes["a"], ready=False), {"b", "c"}),
+        (replace(nodes["a"]), {"a", "b"}),
+        (replace(nodes["b"], unschedulable=True), {"a", "c"}),
+        (None, {"b", "c"}),
+    ):
+        name = change.name if change is not None else "a"
+        before = nodes.pop(name)
+        if change is not None:
+            nodes[name] = change
+        reserved.node_changed(before, change)
+        assert reserved.closed_to(TEAM, 150) == expected

@@ -61,3 +61,11 @@ test("a draft without nodes or times is not tried", () => {
   ).toBeNull();
   expect(draftOf({ ...MANIFEST, spec: { nodes: { names: ["n1"] } } })).toBeNull();
 });
+
+test("a draft has the number of nodes and the end of the recurrence", () => {
+  const times = { start: "2026-12-01T08:00:00Z", end: "2026-12-01T12:00:00Z", until: "2027-01-01T00:00:00Z" };
+  const spec = { ...times, recurrence: "Daily", nodes: { count: 4 } };
+  const draft = draftOf({ ...MANIFEST, spec });
+  expect(draft?.nodes).toEqual({ names: [], labels: {}, count: 4 });
+  expect(draft?.until).toBe("2027-01-01T00:00:00Z");
+});

@@ -9,7 +9,16 @@ import { type ReservationDraft, reservationPreviewQuery } from "@/api/hardware/r
 import { WorkloadNames } from "@/components/object-links";
 import { isFields, type Manifest, type Path, read, readText, write } from "@/lib/manifest/object";
 import { formatMinute } from "@/lib/time";
-import { ChoiceField, type FormProps, LinesField, MomentField, NamesField, placeOf, TextField } from "./form";
+import {
+  ChoiceField,
+  type FormProps,
+  LinesField,
+  MomentField,
+  NamesField,
+  NumberField,
+  placeOf,
+  TextField,
+} from "./form";
 import { labelLines, labelsOf } from "./label-lines";
 
 const SETTLED_MS = 400;
@@ -62,6 +71,19 @@ export function ReservationForm(form: FormProps) {
             onChange(write(manifest, LABELS, lines.length === 0 ? undefined : labelsOf(lines)))
           }
         />
+        <NumberField
+          {...form}
+          path={["spec", "nodes", "count"]}
+          label={t`Number of nodes`}
+          description={t`As many of them, or of all nodes: the first by name that are ready.`}
+          placeholder={t`all of them`}
+        />
+        <MomentField
+          {...form}
+          path={["spec", "until"]}
+          label={t`Last window before (${zone})`}
+          description={t`Of a recurring reservation. Without it the windows return for ever.`}
+        />
         <NamesField
           {...form}
           path={["spec", "allowed", "namespaces"]}
@@ -102,7 +124,9 @@ export function draftOf(manifest: Manifest): ReservationDraft | null {
   const text = (...path: string[]) => readText(manifest, ["spec", ...path]);
   const labels = read(manifest, LABELS);
   const names = texts(manifest, ["spec", "nodes", "names"]);
-  if (text("start") === "" || text("end") === "" || (names.length === 0 && !isFields(labels))) return null;
+  const count = read(manifest, ["spec", "nodes", "count"]);
+  const hasNodes = names.length > 0 || isFields(labels) || typeof count === "number";
+  if (text("start") === "" || text("end") === "" || !hasNodes) return null;
   const allowed = (kind: string) => texts(manifest, ["spec", "allowed", kind]);
   return {
     name: readText(manifest, ["metadata", "name"]) || "new",
@@ -110,7 +134,12 @@ export function draftOf(manifest: Manifest): ReservationDraft | null {
     ends_at: text("end"),
     recurrence: (text("recurrence") || "None") as NonNullable<ReservationDraft["recurrence"]>,
     if_busy: (text("ifBusy") || "Wait") as NonNullable<ReservationDraft["if_busy"]>,
-    nodes: { names, labels: (isFields(labels) ? labels : {}) as Record<string, string> },
+    until: text("until") || null,
+    nodes: {
+      names,
+      labels: (isFields(labels) ? labels : {}) as Record<string, string>,
+      count: typeof count === "number" ? count : null,
+    },
     allowed: {
       namespaces: allowed("namespaces"),
       local_queues: allowed("localQueues"),
