@@ -44,7 +44,19 @@ SUSPENDED = {"type": "Suspended", "status": "True"}
     ],
 )
 def test_a_suspended_job_has_stopped_when_its_controller_has_seen_it(status: dict[str, Any], stopped: bool) -> None:
-    assert JOB_KINDS["Job"].is_stopped({"spec": {"suspend": True}, "status": status}) is stopped
+    job = {"metadata": {"generation": 2}, "spec": {"suspend": True}, "status": status}
+    assert JOB_KINDS["Job"].is_stopped(job) is stopped
+
+
+@pytest.mark.parametrize(
+    ("suspend", "status", "stopped"),
+    [(True, {}, True), (False, {}, False), (True, {"active": 1}, False), (True, {"terminating": 1}, False)],
+)
+def test_a_job_that_was_created_suspended_need_not_wait_for_its_controller(
+    suspend: bool, status: dict[str, Any], stopped: bool
+) -> None:
+    job = {"metadata": {"generation": 1}, "spec": {"suspend": suspend}, "status": status}
+    assert JOB_KINDS["Job"].is_stopped(job) is stopped
 
 
 @pytest.mark.parametrize(
