@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_SHARE: Final = 0.03
+_SHARE: Final = 0.02
 """The share of one processor that a loop may take before its rounds are spaced out."""
 
 

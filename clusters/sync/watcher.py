@@ -79,7 +79,7 @@ _GATHER_SECONDS: Final = 0.05
 _TURN_SECONDS: Final = 0.25
 """The least interval between rounds under a steady load: a round costs more than a change in it."""
 _MAX_TURN_SECONDS: Final = 1.0
-"""The interval between rounds if rounds take more than three hundredths of a processor."""
+"""The interval between rounds if rounds take more than a fiftieth of a processor."""
 _BEAT_SECONDS: Final = 5.0
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0

@@ -27,10 +27,10 @@ def test_a_slow_turn_is_followed_at_once() -> None:
 
 
 def test_expensive_turns_gather_more_changes() -> None:
-    """A loop takes three hundredths of a processor, until its turns are as far apart as they may be."""
+    """A loop takes a fiftieth of a processor, until its turns are as far apart as they may be."""
     pace = Pace(0.25, delay=0.05, longest=1.0)
     begun = [pace.next(100.0)]
-    for processor_seconds in (0.006, 0.018, 3.0, 0.0):
+    for processor_seconds in (0.004, 0.012, 3.0, 0.0):
         pace.spent(processor_seconds)
         begun.append(pace.next(begun[-1]))
     assert [round(after - before, 9) for before, after in pairwise(begun)] == [0.25, 0.6, 1.0, 0.25]
