@@ -102,7 +102,8 @@ _HOLDING: Final = """
     WHERE cluster_id = %s AND quota_reserved_at IS NOT NULL AND status <> 'Finished'
 """
 _SETTLE_SECONDS: Final = 5.0
-"""How often workloads are settled whose job ended while its last pod did, as another process stored it."""
+"""How often changes of any pods settle workloads whose job ended while its last pod did, as another process stored it.
+"""
 
 
 @dataclass(slots=True)
@@ -210,17 +211,19 @@ class PodSync:
         """The pods with stored slices since the last list; None before the first one."""
         self._vendors = VENDORS
         self._settings: object = None
-        self._batch: _Batch | None = None
-        """The batch whose rows are stored already."""
+        self._batch = _Batch()
+        """The changes since the last `apply`. Those after which a step failed stay: no list has the pods that went."""
+        self._is_stored = False
+        """Whether the rows of these changes are stored already."""
         self._settled_at = float("-inf")
         self._versions: dict[str, str] = {}
         """The version of each pod as last read: most pods of a list are unchanged."""
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order of their arrival, and store the combined result."""
-        if self._batch is None:
+        if not self._is_stored:
             self.observe(items)
-        batch, self._batch = self._batch or _Batch(), None
+        batch, self._batch, self._is_stored = self._batch, _Batch(), False
         known = self._known(batch.workloads)
         for uid, workload in known.items():
             if uid in self._of_workload:
@@ -239,7 +242,7 @@ class PodSync:
 
     def observe(self, items: Sequence[Listing | WatchEvent]) -> None:
         """Store the rows of pods as these lists and changes show them. The next `apply` does the rest for them."""
-        batch = self._batch = _Batch()
+        batch, self._is_stored = self._batch, False
         self._configure()
         for item in items:
             if isinstance(item, Listing):
@@ -252,6 +255,7 @@ class PodSync:
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
+        self._is_stored = True
 
     def _configure(self) -> None:
         settings = self._cluster.device_plugin_configuration.get("settings") or {}

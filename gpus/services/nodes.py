@@ -5,12 +5,12 @@ based on. Unchanged rows are locked without their keys: a batch of decisions ins
 it holds the configuration, for which a write here waits, so locking the keys too would deadlock.
 """
 
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-import orjson
 from django.utils import timezone
 
 from foundation.postgresql.instances import fetched_rows
@@ -108,7 +108,7 @@ def _with_other_usage(
     found: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
     for key, name, *stored in fetched_rows(_STORED_USAGE, [cluster_id]):
         wanted = (dict(usage.get(name, {})), dict(unplaced.get(name, {})))
-        if tuple(map(orjson.loads, stored)) != wanted:
+        if tuple(map(json.loads, stored)) != wanted:  # orjson reads a sum beyond 64 bits as another number
             found[key] = wanted
     return found
 

@@ -106,11 +106,8 @@ class SuspendableJobs:
         for each in sorted([*own, *others], key=lambda row: row.pk):
             each.job = jobs[each.job_id or 0]
             self._workloads[each.job.pk].append(each)
-        known = {row.pk for row in own}
-        if all(each.pk in known for each in others):
-            self._places = places
-        else:
-            self._places = places_of(self._cluster, [each for found in self._workloads.values() for each in found])
+        read = [each for found in self._workloads.values() for each in found]
+        self._places = places_of(self._cluster, read) if others else places
 
     def carry_out(self, source: JobSource, row: Workload) -> None:
         """Start, stop or resize the job, as the pass writes it.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 
 from clusters.api_objects import NODES, PODS
 from clusters.client import Listing, WatchEvent
@@ -41,6 +43,35 @@ def test_pods_become_ready_lose_one_and_recover(system: System) -> None:
     for _ in range(6):
         system.turn(5)
     assert (condition(system)["status"], condition(system)["reason"]) == ("True", "Recovered")
+
+
+def test_a_pod_that_went_as_a_job_could_not_be_stored_is_missed_after_the_list_that_follows(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    pods = PodSync(system.cluster)
+    pods.apply([system.client.list(PODS)], system.now())
+    (gone,) = system.pods()
+    pods.observe([WatchEvent("DELETED", gone)])  # the watcher looks at jobs then, and fails
+    listing = Listing((), "")
+    pods.observe([listing])
+    pods.apply([listing], system.now())
+    assert (condition(system)["status"], condition(system)["reason"]) == ("False", "WaitForRecovery")
+
+
+def test_a_list_that_follows_pods_which_could_not_be_stored_is_stored(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    Pod.objects.all().delete()
+    pods, listing = PodSync(system.cluster), system.client.list(PODS)
+    with monkeypatch.context() as patch:
+        patch.setattr("clusters.sync.pods.store_pods", Mock(side_effect=OperationalError))
+        with pytest.raises(OperationalError):
+            pods.apply([WatchEvent("ADDED", listing.items[0])], system.now())
+    pods.apply([listing], system.now())
+    assert Pod.objects.count() == len(listing.items)
 
 
 def test_pods_that_succeeded_count_as_ready(system: System) -> None:

@@ -210,3 +210,11 @@ def test_foreign_usage_is_replaced_as_a_whole(cluster: Cluster) -> None:
     assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}}, {}) is False
     assert sync_foreign_usage(cluster.pk, {}, {})
     assert Node.objects.get().foreign_usage == {}
+
+
+def test_foreign_usage_beyond_64_bits_is_written_once(cluster: Cluster) -> None:
+    """Three pods of the largest request that Kubernetes takes request that much together."""
+    sync(cluster, manifest())
+    usage = {"n1": {"memory": 3 * (2**63 - 1), "pods": 3}}
+    assert sync_foreign_usage(cluster.pk, usage, {})
+    assert sync_foreign_usage(cluster.pk, usage, {}) is False
