@@ -230,6 +230,8 @@ def test_an_earlier_state_is_listed_and_explained(alice: Run) -> None:
     Workload.objects.filter(name="w-0").delete()
     assert "w-0" not in alice("get", "workloads").output
     assert "w-0" in alice("get", "workloads", "--at", at).output
+    chosen = alice("get", "workloads", "--field-selector", "metadata.name=w-0", "--at", at).output
+    assert ("w-0" in chosen, "w-1" in chosen) == (True, False)
     assert alice("get", "nodes", "--at", at).code == 0
     assert "not of pods" in alice("get", "pods", "--at", at).error
     assert alice("explain", "w-0", "--at", at).output.startswith("Pending: ")

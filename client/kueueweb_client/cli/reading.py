@@ -166,14 +166,17 @@ class Reader:
     def _rows(self) -> Iterator[list[Row]]:
         """REST's rows, page by page."""
         selection = self._selection
-        if self._noun is WORKLOADS and selection.fields:
+        if self._noun is WORKLOADS and selection.fields and not self._client.is_past:
             for page in self._wire_pages():
                 yield from self._rows_of(page)
             return
         if self._noun is WORKLOADS:
             given = {"namespace": selection.namespace, "label": selection.labels, **selection.filters}
             found = {key: value for key, value in given.items() if value}
-            yield from self._client.pages("workloads", limit=min(self._size or calls.MAX_PAGE, calls.MAX_PAGE), **found)
+            has_fields = fields_match(selection.fields)
+            size = min(self._size or calls.MAX_PAGE, calls.MAX_PAGE)
+            for page in self._client.pages("workloads", limit=size, **found):
+                yield [row for row in page if has_fields(row_object(self._noun, row))] if selection.fields else page
             return
         has_labels, has_fields = labels_match(selection.labels), fields_match(selection.fields)
         for page in self._listed():
