@@ -101,7 +101,7 @@ class Child:
     def _take_lines(self) -> None:
         """Read the complete lines, which are first answers."""
         *lines, rest = b"".join(self._parts).split(b"\n")
-        self._parts = [rest]
+        self._parts, self._size = [rest], len(rest)
         for line in lines:
             with suppress(orjson.JSONDecodeError):
                 self._first = orjson.loads(line)

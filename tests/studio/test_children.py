@@ -70,6 +70,17 @@ def test_an_answer_beyond_the_limit_is_refused() -> None:
     assert ended(start_child(lambda *_: {"text": "x" * (MAX_ANSWER_BYTES + 1)}, large)).reason == "TooLarge"
 
 
+def test_the_limit_is_of_each_answer_and_not_of_their_sum() -> None:
+    large = Limits(seconds=PATIENCE_SECONDS, memory_mib=512)
+    answer = {"text": "x" * (MAX_ANSWER_BYTES * 2 // 3)}
+
+    def work(_: GoOn, tell: Tell) -> Mapping[str, Any]:
+        tell(answer)
+        return answer
+
+    assert ended(start_child(work, large)) == Outcome(answer)
+
+
 def test_a_refusal_is_told_with_its_reason() -> None:
     def refuse(*_: object) -> Mapping[str, Any]:
         raise NotFound("There is no Workload a/b.")
