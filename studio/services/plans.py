@@ -20,7 +20,7 @@ from queues.models import Workload, WorkloadPriorityClass
 from queues.services.owners import require_owner
 from queues.services.pod_policy import class_problems
 from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES
-from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest import FieldReader, LocatedError, MistakeReason
 from scheduling.manifest.errors import ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.studio.node_changes import AddNodes, CordonNode, DrainNode, LoseNode, NodeChange, ReturnNode
@@ -163,6 +163,7 @@ def store_plan(
     _check_nodes(cluster, plan, access)
     _check_acted_on(cluster, plan, access)
     patched = patched_documents(cluster, plan.patch, access)
+    _refuse_twin_namespaces(plan, patched)
     applied: list[Applied] = []
     # Policies of namespaces first: they decide about the jobs of the same plan.
     for documents, as_cluster in (
@@ -178,6 +179,23 @@ def store_plan(
 
 def _is_namespace(document: Document) -> bool:
     return document.content.get("kind") == "Namespace"
+
+
+def _refuse_twin_namespaces(plan: Plan, patched: Collection[Document]) -> None:
+    """Raise `ManifestErrors` for a Namespace in both sections, which are stored apart: the patch would undo the
+    manifest."""
+    applied = {_name_of(each) for each in plan.apply if _is_namespace(each)}
+    twins = [each for each in patched if _is_namespace(each) and _name_of(each) in applied]
+    if twins:
+        rule, remedy = "Duplicate value: the section apply has this Namespace, too", "Write it in one section."
+        raise ManifestErrors(
+            [
+                LocatedError(
+                    each.index, "metadata.name", _name_of(each), rule, remedy, MistakeReason.DUPLICATE, each.source
+                )
+                for each in twins
+            ]
+        )
 
 
 def _check_nodes(cluster: Cluster, plan: Plan, access: Access) -> None:

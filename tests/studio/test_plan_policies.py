@@ -181,6 +181,13 @@ def test_a_patch_rests_on_the_object_that_it_changes(cluster: Cluster) -> None:
             POLICIES["strict order"].replace("]", ", {kind: cq, metadata: {name: main}, spec: {cohortName: b}}]"),
             "metadata.name",
         ),
+        (
+            (
+                "apply: [{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {tier: gold}}}]\n"
+                "patch: [{kind: ns, metadata: {name: team, annotations: {a: b}}}]"
+            ),
+            "metadata.name",
+        ),
     ],
 )
 def test_a_mistaken_patch_is_located(cluster: Cluster, text: str, path: str) -> None:
