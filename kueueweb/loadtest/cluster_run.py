@@ -17,7 +17,7 @@ from kueueweb.loadtest.job_runner import JobRun, JobRunner
 from kueueweb.loadtest.processor import Clock
 from kueueweb.loadtest.runner import StalledRun
 from kueueweb.loadtest.shape import Shape
-from kueueweb.loadtest.shape_jobs import create_objects, delete_objects, queue_objects, require_free_namespace
+from kueueweb.loadtest.shape_jobs import create_objects, delete_objects, queue_objects, require_free_names
 
 NO_LIMIT: Final = 100_000.0
 """Requests a second: the shape sets the pace, not the client."""
@@ -57,8 +57,8 @@ def prepared(
             (cluster, [item for item in objects if not _is_kueues(item)]),
             (queues, [item for item in objects if _is_kueues(item) or item["kind"] == "Namespace"]),
         ]
-    for client, _ in parts:
-        require_free_namespace(client)
+    for client, items in parts:
+        require_free_names(client, items)
     try:
         for client, items in parts:
             create_objects(client, items)

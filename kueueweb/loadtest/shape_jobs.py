@@ -75,14 +75,31 @@ def job_of(shape: Shape, arrival: Arrival, image: str) -> JsonObject:
     }
 
 
-def require_free_namespace(client: ClusterClient) -> None:
-    """Raises `InvalidShape` where the namespace of the load test belongs to others."""
+def require_free_names(client: ClusterClient, objects: list[JsonObject]) -> None:
+    """Raises `InvalidShape` where the namespace of the load test, or an object with the name of one of these,
+    belongs to others, and where the server does not serve a kind."""
     found = client.get(NAMESPACES, "", NAMESPACE)
-    if found is not None and MARK not in found["metadata"].get("labels", {}):
+    if found is not None and not _has_mark(found):
         raise InvalidShape(
             f"metadata.namespace: Invalid value: {NAMESPACE!r}: the cluster has a namespace of that name without the "
             f"label {MARK}; the load test would fill it with Jobs and delete it"
         )
+    names: dict[Kind, set[str]] = {}
+    for kind, item in zip(_kinds(client, objects), objects, strict=True):
+        if not kind.namespaced and kind != NAMESPACES:
+            names.setdefault(kind, set()).add(item["metadata"]["name"])
+    for kind, wanted in names.items():
+        for item in client.list(kind).items:
+            name = item["metadata"]["name"]
+            if name in wanted and not _has_mark(item):
+                raise InvalidShape(
+                    f"metadata.name: Invalid value: {name!r}: the cluster has a {kind.kind} of that name without the "
+                    f"label {MARK}; the load test would overwrite it and delete it"
+                )
+
+
+def _has_mark(item: JsonObject) -> bool:
+    return MARK in (item["metadata"].get("labels") or {})
 
 
 def create_objects(client: ClusterClient, objects: list[JsonObject]) -> None:

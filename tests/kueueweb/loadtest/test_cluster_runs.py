@@ -20,7 +20,7 @@ from kueueweb.loadtest import cluster_run
 from kueueweb.loadtest.api_server import ServerCounts, server_counts
 from kueueweb.loadtest.job_report import figures, job_lines
 from kueueweb.loadtest.job_runner import JobLife, JobRun
-from kueueweb.loadtest.shape import NAMESPACE, Arrival, arrivals, read_shape
+from kueueweb.loadtest.shape import FLAVOR, NAMESPACE, Arrival, arrivals, read_shape
 from kueueweb.loadtest.shape_jobs import JOBS, MARK, job_of
 from queues.manifests.job_workloads import workload_specs
 from simulation.api.resources import KUEUE_GROUP, RESOURCES, crd_of
@@ -113,6 +113,23 @@ def test_a_namespace_of_others_is_not_touched(server: ServerThread, client: Clus
     with pytest.raises(CommandError, match=f"Invalid value: '{NAMESPACE}': the cluster has a namespace of that name"):
         call_command("loadtest", str(shape_file(tmp_path)), "--cluster", server.url)
     assert client.get(NAMESPACES, "", NAMESPACE) is not None
+
+
+@pytest.mark.parametrize("kind", ["ResourceFlavor", "Node"])
+def test_an_object_of_others_is_neither_overwritten_nor_deleted(
+    server: ServerThread, client: ClusterClient, tmp_path: Path, kind: str
+) -> None:
+    version, name = ("v1", "load-node-0") if kind == "Node" else ("kueue.x-k8s.io/v1beta2", FLAVOR)
+    served = client.kind_named(version, kind)
+    assert served is not None
+    spec = {"spec": {"nodeLabels": {"gpu": "a100"}}} if kind == "ResourceFlavor" else {}
+    before = client.create(served, {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **spec})
+    with pytest.raises(CommandError, match=f"Invalid value: '{name}': the cluster has a {kind} of that name"):
+        call_command("loadtest", str(shape_file(tmp_path)), "--cluster", server.url, "--nodes", "1")
+    after = client.get(served, "", name)
+    assert after is not None
+    assert (after["metadata"]["uid"], after["metadata"].get("labels")) == (before["metadata"]["uid"], None)
+    assert client.get(NAMESPACES, "", NAMESPACE) is None
 
 
 def test_a_cluster_without_a_scheduler_is_said_and_cleaned(
