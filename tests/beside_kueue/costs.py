@@ -1,4 +1,4 @@
-"""What a Job costs a scheduler on a real control plane, Kueue's and kueueweb's: `make measure-jobs KUEUE=DIR`.
+"""The costs of a Job for a scheduler on a real control plane, Kueue's and kueueweb's: `make measure-jobs KUEUE=DIR`.
 
     python -m tests.beside_kueue.costs CHECKOUT [--rates 4,20,100] [--seconds N] [--deciders NAME,...] [--life]
 

@@ -1,4 +1,4 @@
-"""The table of what a Job costs."""
+"""The table of the costs of a Job."""
 
 import itertools
 from collections import Counter
