@@ -33,7 +33,10 @@ export interface HoursAheadProps {
 
 export function HoursAhead({ hours, since }: HoursAheadProps) {
   const [chosen, setChosen] = useState("");
-  const queue = hours.queues.find(({ name }) => name === chosen) ?? hours.total;
+  const [only, ...more] = hours.queues;
+  // A single queue that the reader sees has no choice beside it: the figures of all would pass for its own.
+  const initial = only !== undefined && more.length === 0 ? only : hours.total;
+  const queue = hours.queues.find(({ name }) => name === chosen) ?? initial;
   const begin = since === null ? 0 : Date.parse(since) / 1000;
   return (
     <Panel

@@ -158,6 +158,14 @@ it("shows the hours ahead by queue, with the runs on which they rest", async () 
   expect(screen.queryByRole("figure")).toBeNull();
 });
 
+it("draws the figures of the single queue that the reader sees, not those of all", async () => {
+  const all = { ...queueHours("", true), before: figures([40, 50], null), after: figures([20, 30], null) };
+  const hours = { ...HOURS, total: all, queues: [queueHours("research", true)] };
+  serve([SAVED, [/^GET .*\/questions\/7\//, question("Answered", WHOLE, "", hours)]]);
+  await renderPart(page(7));
+  expect(await screen.findByRole("figure", { name: "Waiting workloads: 4,5 then 2,0.5" })).toBeTruthy();
+});
+
 it("says why the hours ahead are unknown", async () => {
   const nothing = { ...queueHours("", false), before: null, after: null };
   const unknown = { ...HOURS, unknown: "NoRunEnded", hours: 0, ended_runs: 1, total: nothing, queues: [] };
