@@ -17,7 +17,7 @@ import { tags } from "@lezer/highlight";
 import { t } from "@lingui/core/macro";
 import { Input, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useEffect, useId, useRef, useState } from "react";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { DescribedKinds } from "@/lib/manifest/field-docs";
 import { indentBelow } from "@/lib/manifest/yaml-place";
 import type { ManifestTextProps } from "./manifest-text";
@@ -107,7 +107,7 @@ function extensions(live: { current: Live }) {
 
 export function YamlEditor({
   label,
-  text,
+  text: given,
   described,
   onText,
   description,
@@ -115,10 +115,12 @@ export function YamlEditor({
   maxRows,
 }: ManifestTextProps & { label: string; maxRows: number }) {
   const id = useId();
+  const text = given.replace(/\r\n?/g, "\n"); // the editor has no other ends of lines
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const [offset, setOffset] = useState(0);
-  const [settled] = useDebouncedValue({ text, offset }, SETTLED_MS);
+  const place = useMemo(() => ({ text, offset }), [text, offset]); // a new object each time would never settle
+  const [settled] = useDebouncedValue(place, SETTLED_MS);
   const help = helpAt(settled.text, settled.offset, described);
   const live = useRef<Live>({ described, onText, onPlace: setOffset });
   live.current = { described, onText, onPlace: setOffset };
@@ -137,7 +139,8 @@ export function YamlEditor({
     };
   }, []);
 
-  useEffect(() => {
+  // Before the next key: an effect after the drawing would take back the letter that was typed in between.
+  useLayoutEffect(() => {
     const now = view.current?.state.doc.toString();
     if (now === undefined || now === text) return;
     view.current?.dispatch({ changes: difference(now, text), annotations: fromOutside.of(true) });
@@ -148,7 +151,8 @@ export function YamlEditor({
     const content = view.current?.contentDOM;
     if (content === undefined) return;
     content.setAttribute("aria-labelledby", `${id}-label`);
-    content.setAttribute("aria-describedby", `${id}-description ${id}-help`);
+    const fault = error === undefined ? "" : `${id}-error `;
+    content.setAttribute("aria-describedby", `${fault}${id}-description ${id}-help`);
     content.setAttribute("aria-invalid", String(error !== undefined));
     content.setAttribute("aria-required", "true");
   }, [id, error]);
@@ -161,6 +165,7 @@ export function YamlEditor({
       description={`${description} ${t`Ctrl+Space offers names of fields. Tab leaves the editor.`}`}
       descriptionProps={{ id: `${id}-description` }}
       error={error}
+      errorProps={{ id: `${id}-error` }}
       required
     >
       <div

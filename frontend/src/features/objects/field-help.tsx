@@ -23,17 +23,16 @@ export function FieldHelp({ label, help }: { label: string; help: string }) {
   );
 }
 
-/** Puts the help beside an input; nothing where there is none. */
+/** Puts the help beside an input. Without help the input has the same place: help that arrives leaves it the focus. */
 export function besideInput(
   label: string,
   help: string,
-): { inputContainer?: (input: ReactNode) => ReactNode } {
-  if (help === "") return {};
+): { inputContainer: (input: ReactNode) => ReactNode } {
   return {
     inputContainer: (input) => (
       <Group gap={2} wrap="nowrap" align="flex-start">
         <div className={classes.helped}>{input}</div>
-        <FieldHelp label={label} help={help} />
+        {help !== "" && <FieldHelp label={label} help={help} />}
       </Group>
     ),
   };
