@@ -28,6 +28,7 @@ from scheduling.model.vendor import DeviceVendor
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
 from scheduling.reservations.reservation import Reservation
+from scheduling.reservations.reserved_nodes import candidate_of
 from scheduling.state.second_pass import is_delayed
 from scheduling.world import World
 
@@ -231,17 +232,17 @@ class RowIndex:
             if id_ not in found_ids:
                 self._forget_node(name)
         had_devices = bool(self.devices)
-        relabelled = False
+        reserved_anew = any(id_ not in found_ids for id_ in noted or ())
         for row, node in read:
             self._forget_devices(row.name)
             before = self.nodes.get(row.name)
-            relabelled = relabelled or before is None or before.labels != node.labels
+            reserved_anew = reserved_anew or before is None or candidate_of(before) != candidate_of(node)
             self.nodes[row.name] = node
             self._note_draining(row)
             for device in row.devices.all():
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
-        if relabelled and self._world.objects.reservations:
+        if reserved_anew and self._world.objects.reservations:
             self._holders_are_due()
         if self.devices and not had_devices:
             self._everyone_is_due = True  # workloads admitted on quota alone may need devices now

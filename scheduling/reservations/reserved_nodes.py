@@ -113,22 +113,25 @@ class ReservedNodes:
             remembered.clear()
         self._evicting = None
 
-    def node_changed(self, before: Node | None, after: Node | None) -> None:
+    def node_changed(self, before: Node | None, after: Node | None) -> bool:
         """Note that a node came (from None), changed or left (to None): only its own places in reservations change, and
-        the nodes of those that choose some."""
+        the nodes of those that choose some. Return whether another node may have left such a reservation."""
         node = after or before
-        if node is None or (before is not None and after is not None and _candidate(before) == _candidate(after)):
-            return
+        if node is None or (before is not None and after is not None and candidate_of(before) == candidate_of(after)):
+            return False
+        chosen_anew = False
         keeps_labels = before is not None and after is not None and before.labels == after.labels
         for name, members in list(self._members.items()):
             known = self._known[name]
             if known.node_count is not None:
                 if any(each is not None and known.covers(each.name, each.labels) for each in (before, after)):
                     self._note_members(name, None)
+                    chosen_anew = True
             elif not keeps_labels:
                 covered = after is not None and known.covers(node.name, node.labels)
                 if covered != (node.name in members):
                     self._note_members(name, members ^ {node.name})
+        return chosen_anew
 
     def _note_members(self, name: str, members: frozenset[str] | None) -> None:
         """Set the nodes of a reservation; None: they are found again."""
@@ -144,7 +147,7 @@ class ReservedNodes:
         found = self._members.get(name)
         if found is None:
             reservation = self._known[name]
-            found = self._members[name] = reservation.chosen(map(_candidate, self._nodes.values()))
+            found = self._members[name] = reservation.chosen(map(candidate_of, self._nodes.values()))
         return found
 
     @contextmanager
@@ -280,7 +283,8 @@ class ReservedNodes:
         self._forget()
 
 
-def _candidate(node: Node) -> Candidate:
+def candidate_of(node: Node) -> Candidate:
+    """The facts about a node that decide to which reservations it belongs."""
     return Candidate(node.name, node.labels, node.ready and not node.unschedulable)
 
 

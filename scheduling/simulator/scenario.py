@@ -76,6 +76,8 @@ def read_reservation(manifest: Manifest) -> Reservation:
         Recurrence(spec.get("recurrence") or Recurrence.NONE),
         Admittance(*(frozenset(allowed.get(key) or ()) for key in keys)),
         BusyPolicy(spec.get("ifBusy") or BusyPolicy.WAIT),
+        node_count=nodes.get("count"),
+        until=parse_rfc3339(spec["until"]) if spec.get("until") else None,
     )
 
 

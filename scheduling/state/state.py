@@ -217,7 +217,8 @@ class State:
         self._note_node(node.name)
         reported = self._reported.get(node.name)
         self._reported[node.name] = node
-        self.reservations.node_changed(reported, node)
+        if self.reservations.node_changed(reported, node):
+            self.dirty_queues.update(self.cluster_queues)  # it may take the place of a node of any flavor
         node = self.claims.places.on_node(node)
         before = self.fleet.nodes.get(node.name)
         if before != node:

@@ -200,6 +200,23 @@ def test_a_node_that_gets_the_labels_is_vacated(cluster: Cluster, clock: Clock) 
     assert statuses() == {"one": "Pending"}
 
 
+@pytest.mark.parametrize("change", ["fails", "is cordoned", "leaves"])
+def test_a_node_that_takes_the_place_of_another_one_is_vacated(cluster: Cluster, clock: Clock, change: str) -> None:
+    reserve(cluster, 0, 1000, node_count=1, if_busy="Evict")
+    make_workload(cluster, "one", GPU)
+    engine = engine_of(cluster, clock)
+    engine.run()
+    assert statuses() == {"one": "Admitted"}, "on n2, because n1 is reserved"
+    first = Node.objects.filter(name="n1")
+    if change == "leaves":
+        first.delete()
+    else:
+        first.update(**({"ready": False} if change == "fails" else {"cordoned": True}))
+    engine.run()
+    assert statuses() == {"one": "Pending"}
+    assert Decision.objects.get(action="Evict").reason == EvictionReason.RESERVATION_STARTED
+
+
 def test_a_new_leader_keeps_the_nodes_free(cluster: Cluster, clock: Clock) -> None:
     reserve(cluster, 0, 1000, "n1", "n2")
     make_workload(cluster, "one", GPU)

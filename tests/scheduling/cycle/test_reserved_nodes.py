@@ -123,6 +123,19 @@ def test_the_end_of_the_window_wakes_the_workload() -> None:
     assert started(world, END) == ["w"]
 
 
+def test_a_node_that_comes_back_frees_the_one_in_its_place_for_queues_of_another_flavor() -> None:
+    builder = Builder().flavor("one", node_labels={"rack": "1"}).flavor("two", node_labels={"rack": "2"})
+    world = builder.queue("q", {"two": PLENTY}).pending("w", "q", whole()).world
+    first = gpu_node("a", rack="1")
+    for node in (replace(first, ready=False), gpu_node("b", rack="2")):
+        world.set_node(node)
+    world.set_reservation(reservation(node_count=1))
+    assert started(world, START) == []
+    assert reason_of(world, "w") == WAITS
+    world.set_node(first)
+    assert started(world, START) == ["w"]
+
+
 def test_a_recurring_window_closes_again() -> None:
     world = two_nodes().world
     world.set_reservation(reservation("a", "b", recurrence=Recurrence.DAILY))

@@ -71,6 +71,8 @@ def scenario(spec: dict[str, Any], **workload: Any) -> dict[str, Any]:
         ({"allowed": {"namespaces": ["ns"]}}, {}, 30.0),
         ({"recurrence": "Daily"}, {}, None),
         ({"recurrence": "Daily"}, {"maximumExecutionTimeSeconds": 3600}, 150.0),
+        ({"recurrence": "Daily", "until": "2026-01-02T00:00:00Z"}, {}, 150.0),
+        ({"nodes": {"count": 1}}, {}, 150.0),
     ],
 )
 def test_a_window_delays_a_workload_that_may_run_into_it(
