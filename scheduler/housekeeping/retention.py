@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from accounts.models import Cluster
 from queues.models import Reservation, Workload, WorkloadEvent
+from queues.services.flows.job_flows import jobs_of_open_flows
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle, ShadowCount, ShadowDifference
 from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE, read_retention
@@ -25,8 +26,9 @@ _AT_ONCE_ROWS: Final = 10_000
 def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
     """Delete workloads whose retention has ended; returns their number.
 
-    `afterFinished` counts from the end of the workload. `afterDeactivatedByKueue` counts from its eviction, and
-    deletes the job of a workload that Kueue's rules deactivated, never one that a user put on hold.
+    `afterFinished` counts from the end of the workload; those of a flow stay until all have finished.
+    `afterDeactivatedByKueue` counts from its eviction, and deletes the job of a workload that Kueue's rules
+    deactivated, never one that a user put on hold.
     """
     retention = read_retention(cluster.configuration)
     workloads = Workload.objects.filter(cluster=cluster)
@@ -34,6 +36,7 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
     if retention.after_finished_seconds is not None:
         since = now - timedelta(seconds=retention.after_finished_seconds)
         old = workloads.filter(status="Finished", finished_at__lte=since).order_by("finished_at")
+        old = old.exclude(job__in=jobs_of_open_flows(cluster))
         count += len(delete_workloads(cluster, _keys(old), actor="retention", message=FINISHED_MESSAGE, now=now))
     if retention.after_deactivated_seconds is not None:
         since = now - timedelta(seconds=retention.after_deactivated_seconds)

@@ -21,7 +21,10 @@ _JOB: Final = "batch.volcano.sh/v1alpha1"
 _PROBES: Final = ("httpGetList", "tcpSocketList", "taskStatusList")
 _DELETE: Final = "delete"
 _POLICIES: Final = ("", "retain", _DELETE)
+_SPEC_FIELDS: Final = frozenset({"flows", "jobRetainPolicy"})
 _FLOW_FIELDS: Final = frozenset({"name", "dependsOn", "patch", "maxRetry"})
+_ORDER_FIELDS: Final = frozenset({"targets", "probe"})
+_PATCH_FIELDS: Final = frozenset({"jobSpec"})
 _RESET_BY_PATCH: Final = ("minAvailable", "maxRetry")
 """Fields that Volcano takes from a patch also if the patch does not have them."""
 
@@ -39,6 +42,7 @@ def translate_flow(content: Content, templates: Mapping[str, Content]) -> Transl
 
 
 def _mistakes(content: Content, templates: Mapping[str, Content]) -> Iterator[Refusal]:
+    yield from _unknown_fields("spec", content["spec"], _SPEC_FIELDS)
     flows = content["spec"].get("flows") or ()
     if not flows:
         yield Refusal("spec.flows", None, "Required value", "Add a flow.", MistakeReason.REQUIRED)
@@ -61,25 +65,33 @@ def _mistakes(content: Content, templates: Mapping[str, Content]) -> Iterator[Re
 
 
 def _flow_mistakes(path: str, flow: Content, earlier: list[str], names: list[str]) -> Iterator[Refusal]:
-    for name in sorted(flow.keys() - _FLOW_FIELDS):
-        yield Refusal(f"{path}.{name}", None, "unknown field", reason=MistakeReason.UNKNOWN_FIELD)
+    yield from _unknown_fields(path, flow, _FLOW_FIELDS)
+    yield from _unknown_fields(f"{path}.dependsOn", flow.get("dependsOn") or {}, _ORDER_FIELDS)
+    probe = (flow.get("dependsOn") or {}).get("probe") or {}
+    yield from _unknown_fields(f"{path}.dependsOn.probe", probe, frozenset(_PROBES))
+    yield from _unknown_fields(f"{path}.patch", flow.get("patch") or {}, _PATCH_FIELDS)
     if flow["name"] in earlier:
         yield Refusal(f"{path}.name", flow["name"], "Duplicate value", "Name each flow once.", MistakeReason.DUPLICATE)
     for number, target in enumerate(_targets(flow)):
         if target not in names:
             place = f"{path}.dependsOn.targets[{number}]"
             yield Refusal(place, target, "Not found: no flow of this name", "Correct it.")
-    for probe in _PROBES:
-        if ((flow.get("dependsOn") or {}).get("probe") or {}).get(probe):
+    for name in _PROBES:
+        if probe.get(name):
             rule = "Unsupported value: a job starts when its targets have completed; Volcano evaluates no probes either"
             remedy = "Remove it, or let the job itself wait."
-            yield Refusal(f"{path}.dependsOn.probe.{probe}", None, rule, remedy, MistakeReason.NOT_SUPPORTED)
+            yield Refusal(f"{path}.dependsOn.probe.{name}", None, rule, remedy, MistakeReason.NOT_SUPPORTED)
     for number, task in enumerate(((flow.get("patch") or {}).get("jobSpec") or {}).get("tasks") or ()):
         if task.get("template"):
             rule = "Unsupported value: templates are not merged"
             remedy = "Write a JobTemplate with this template."
             place = f"{path}.patch.jobSpec.tasks[{number}].template"
             yield Refusal(place, None, rule, remedy, MistakeReason.NOT_SUPPORTED)
+
+
+def _unknown_fields(path: str, holder: Content, known: frozenset[str]) -> Iterator[Refusal]:
+    for name in sorted(holder.keys() - known):
+        yield Refusal(f"{path}.{name}", None, "unknown field", reason=MistakeReason.UNKNOWN_FIELD)
 
 
 def _is_cyclic(targets: Mapping[str, set[str]]) -> bool:

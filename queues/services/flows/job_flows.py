@@ -13,7 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
@@ -27,6 +28,18 @@ COMPLETED: Final = (
     f" AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'"
 )
 """Finds a row while there are jobs of a flow that are deleted when it has succeeded."""
+_ENDED_WELL: Final = " OR ".join(
+    f"""work.conditions @> '[{{"type": "Finished", "reason": "{reason}"}}]'"""
+    for reason in (FinishedReason.SUCCEEDED, FinishedReason.WORKLOAD_SLICE_REPLACED)
+)
+_SUCCEEDED: Final = f"""
+    SELECT job.namespace, job.labels ->> '{keys.BY_JOB_FLOW}' FROM queues_job AS job
+    WHERE job.cluster_id = %s AND job.labels ? '{keys.BY_JOB_FLOW}' AND job.deletion_requested_at IS NULL
+    GROUP BY 1, 2
+    HAVING bool_and(job.annotations ->> '{keys.RETAIN_POLICY}' IS NOT DISTINCT FROM 'delete') AND bool_and(NOT EXISTS (
+        SELECT FROM queues_workload AS work
+        WHERE work.job_id = job.id AND NOT (work.status = 'Finished' AND ({_ENDED_WELL}))))"""  # noqa: S608 (constants)
+"""Finds the flows that may be deleted, without a row of any other one: it runs every two seconds."""
 _ACTOR: Final = "scheduler"
 _DELETE: Final = "delete"
 
@@ -114,11 +127,20 @@ def flow_of(namespace: str, labels: Mapping[str, str]) -> str:
     return text.removeprefix(f"{namespace}.") if text.startswith(f"{namespace}.") else ""
 
 
-def job_flows(cluster: Cluster, namespaces: Collection[str] | None = None, name: str = "") -> list[JobFlow]:
-    """Return the flows of these namespaces (None: all), or those of this name, by namespace and name."""
+def job_flows(
+    cluster: Cluster,
+    namespaces: Collection[str] | None = None,
+    name: str = "",
+    only: Collection[tuple[str, str]] | None = None,
+) -> list[JobFlow]:
+    """Return the flows of these namespaces (None: all), of this name, or `only` these (namespace, name); by namespace
+    and name."""
     jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW).prefetch_related("workloads")
     if namespaces is not None:
         jobs = jobs.filter(namespace__in=namespaces)
+    if only is not None:
+        texts = [".".join(key) for key in only]
+        jobs = jobs.filter(**{"namespace__in": {key[0] for key in only}, f"labels__{keys.BY_JOB_FLOW}__in": texts})
     found: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for row in jobs.defer("manifest").order_by("pk"):
         flow = flow_of(row.namespace, row.labels)
@@ -127,23 +149,39 @@ def job_flows(cluster: Cluster, namespaces: Collection[str] | None = None, name:
     return [JobFlow(*key, tuple(map(_flow_job, rows)), tuple(rows)) for key, rows in sorted(found.items())]
 
 
+def jobs_of_open_flows(cluster: Cluster) -> QuerySet[Job]:
+    """Return the jobs of flows of which some workload has not finished; the phase of the flow needs all of them."""
+    jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW)
+    unfinished = Workload.objects.filter(cluster=cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
+    label = f"labels__{keys.BY_JOB_FLOW}"
+    texts = list(jobs.filter(pk__in=unfinished.values("job")).values_list(label, flat=True).order_by().distinct())
+    return jobs.filter(**{f"{label}__in": texts}) if texts else jobs.none()
+
+
 def failed_flows(cluster: Cluster, wanted: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return those of the flows (namespace, name) of which no further job may start."""
     wanted = set(wanted)
     if not wanted:
         return set()
-    flows = job_flows(cluster, {namespace for namespace, _ in wanted})
-    return {(flow.namespace, flow.name) for flow in flows if flow.phase is FlowPhase.FAILED} & wanted
+    flows = job_flows(cluster, only=wanted)
+    return {(flow.namespace, flow.name) for flow in flows if flow.phase is FlowPhase.FAILED}
 
 
 def delete_completed_flows(cluster: Cluster, now: datetime) -> int:
     """Delete the jobs of flows that have succeeded, if the flow says so. Returns the number of flows."""
     deleted = 0
-    for flow in job_flows(cluster):
+    found = {(namespace, flow_of(namespace, {keys.BY_JOB_FLOW: text})) for namespace, text in _succeeded(cluster)}
+    for flow in job_flows(cluster, only=found) if found else ():
         if flow.phase is FlowPhase.SUCCEED and flow.is_deleted_when_done:
             delete_flow(cluster, flow, actor=_ACTOR, now=now)
             deleted += 1
     return deleted
+
+
+def _succeeded(cluster: Cluster) -> list[tuple[str, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_SUCCEEDED, [cluster.pk])
+        return [(namespace, text) for namespace, text in cursor.fetchall()]
 
 
 def delete_flow(cluster: Cluster, flow: JobFlow, *, actor: str, now: datetime) -> dict[int, str]:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
 
 from accounts.models import Cluster
 from queues.manifests.start_order import jobs_before
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, Workload
 from scheduling.lifecycle.conditions import VARIANT_GATE
-from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 
 def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, list[str]]:
     """Return, by the identity of the spec, the jobs for which new workloads wait; workloads without any are left out.
 
     A further workload of a stored job, or a variant, waits only for jobs that are there: the job may have started
-    before, and the earlier jobs may be deleted since.
+    before, and the earlier jobs may be deleted since. A job that has failed is there.
     """
     waits = {id(spec): [*jobs_before(spec.annotations)] for spec in specs if spec.annotations}
     waits = {identity: names for identity, names in waits.items() if names}
     again = [spec for spec in specs if id(spec) in waits and _is_further(spec)]
     if again:
-        unfinished = Workload.objects.filter(cluster=cluster, job__isnull=False).exclude(status=WorkloadStatus.FINISHED)
+        counted = [FinishedReason.SUCCEEDED, FinishedReason.WORKLOAD_SLICE_REPLACED]
+        done = reduce(or_, (Q(conditions__contains=[{"type": "Finished", "reason": reason}]) for reason in counted))
+        unmet = Workload.objects.filter(cluster=cluster, job__isnull=False, parent_name="")
+        unmet = unmet.exclude(done, status=WorkloadStatus.FINISHED)
         names = {name for spec in again for name in waits[id(spec)]}
-        jobs = Job.objects.filter(cluster=cluster, name__in=names, pk__in=unfinished.values("job"))
+        jobs = Job.objects.filter(cluster=cluster, name__in=names, pk__in=unmet.values("job"))
         there = set(jobs.values_list("namespace", "name"))
         for spec in again:
             waits[id(spec)] = [name for name in waits[id(spec)] if (spec.namespace, name) in there]

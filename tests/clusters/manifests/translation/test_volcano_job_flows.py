@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from queues.models import Job, LocalQueue, Workload
 from queues.services.flows.job_flows import delete_completed_flows, job_flows
 from queues.services.flows.start_gates import open_start_gates
 from queues.services.workloads import record_finished
+from scheduler.housekeeping.retention import delete_expired_workloads
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import FinishedReason
 from tests.factories import START, make_cluster_queue
@@ -96,6 +98,10 @@ def test_each_job_names_the_jobs_of_its_targets() -> None:
         (changed({"targets": ["z"]}, "spec", "flows", 1, "dependsOn"), "spec.flows[1].dependsOn.targets[0]"),
         (changed({"targets": ["d"]}, "spec", "flows", 0, "dependsOn"), "spec.flows"),
         (changed({}, "spec", "flows", 0, "when"), "spec.flows[0].when"),
+        (changed("delete", "spec", "retainPolicy"), "spec.retainPolicy"),
+        (changed({"target": ["a"]}, "spec", "flows", 1, "dependsOn"), "spec.flows[1].dependsOn.target"),
+        (changed({"probe": {"http": []}}, "spec", "flows", 1, "dependsOn"), "spec.flows[1].dependsOn.probe.http"),
+        (changed({"spec": {}}, "spec", "flows", 1, "patch"), "spec.flows[1].patch.spec"),
         (changed("x" * 60, "metadata", "name"), "metadata.name"),
         (changed(None, "metadata", "name"), "metadata.name"),
         (changed("a", "spec", "flows"), "spec.flows"),
@@ -260,6 +266,28 @@ class TestFlow:
         end(cluster, "d")
         assert delete_completed_flows(cluster, START) == 1
         assert not Job.objects.filter(deletion_requested_at=None).exists()
+
+    def test_flows_that_are_not_done_are_not_read(
+        self, apply: Apply, cluster: Cluster, django_assert_num_queries: Any
+    ) -> None:
+        apply(text(changed("delete", "spec", "jobRetainPolicy")))
+        end(cluster, *"abc")
+        with django_assert_num_queries(1):
+            assert delete_completed_flows(cluster, START) == 0
+        end(cluster, "d", reason=FinishedReason.FAILED)
+        with django_assert_num_queries(1):
+            assert delete_completed_flows(cluster, START) == 0
+
+    def test_retention_keeps_the_workloads_of_a_flow_that_is_not_done(self, apply: Apply, cluster: Cluster) -> None:
+        cluster.configuration = {"objectRetentionPolicies": {"workloads": {"afterFinished": "1s"}}}
+        apply(text())
+        step(cluster)
+        end(cluster, "a", reason=FinishedReason.FAILED)
+        later = START + timedelta(hours=1)
+        assert delete_expired_workloads(cluster, later) == 0
+        assert phase(cluster) == "Failed"
+        end(cluster, *"bcd")
+        assert delete_expired_workloads(cluster, later) == 4
 
     def test_with_retain_they_stay(self, apply: Apply, cluster: Cluster) -> None:
         apply(text())

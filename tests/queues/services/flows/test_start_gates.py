@@ -147,6 +147,25 @@ def test_a_new_workload_of_a_stored_job_waits_for_jobs_that_are_there(cluster: C
     assert waits() == ["first"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "left"),
+    [
+        (FinishedReason.SUCCEEDED, []),
+        (FinishedReason.WORKLOAD_SLICE_REPLACED, []),
+        (FinishedReason.FAILED, ["first"]),
+        (FinishedReason.CANCELLED, ["first"]),
+    ],
+)
+def test_a_new_workload_of_a_stored_job_waits_for_a_job_that_did_not_succeed(
+    cluster: Cluster, reason: FinishedReason, left: list[str]
+) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first", reason)
+    Workload.objects.filter(job__name="second").delete()
+    apply(cluster, after("first", more=", team: blue"))
+    assert waits() == left
+
+
 def test_a_gate_is_opened_once_however_many_look(cluster: Cluster) -> None:
     apply(cluster, after("first"), job("first"))
     end(cluster, "first")
