@@ -160,8 +160,9 @@ def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]
 
 
 def groups_of(username: str) -> list[str]:
-    """Return the names of a user's groups, in their order; none for an unknown user."""
-    return list(Group.objects.filter(user__username=username).order_by("name").values_list("name", flat=True))
+    """Return the names of a user's groups, in the order of their code points, which is that of submissions whatever the
+    collation of the database; none for an unknown user."""
+    return sorted(Group.objects.filter(user__username=username).values_list("name", flat=True))
 
 
 def access_of(user: AbstractBaseUser | AnonymousUser, cluster: Cluster | str | None = None) -> Access:

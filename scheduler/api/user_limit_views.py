@@ -14,7 +14,7 @@ from accounts.services.access import groups_of
 from queues.services.visibility import visibility_of
 from scheduler.store.kept_world import kept_world
 from scheduling.model.cohort import ANYONE, UserLimit
-from scheduling.policies.headroom import NOTHING, Holding, QueueLevel, group_limit_of, limit_of
+from scheduling.policies.headroom import NOTHING, Holding, QueueLevel, group_limit_of, group_of, limit_of
 
 
 class LimitedResourceSerializer(serializers.Serializer[Any]):
@@ -65,7 +65,8 @@ class UserLimitsView(ClusterView):
             levels = world.objects.user_levels(name)
         sees_all, reader = self.access.sees_everything, self.access.username
         only = None if sees_all else reader
-        mine = None if sees_all else {*groups_of(reader), ANYONE}
+        groups = [] if sees_all else groups_of(reader)
+        mine = None if sees_all else {*groups, group_of(levels, groups)}
         rows = [row for level in levels for row in (*_of_users(level, reader, only), *_of_groups(level, mine))]
         return Response({"results": rows})
 

@@ -131,14 +131,14 @@ class KnownObjects:
         """The cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
         return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]
 
-    def user_levels(self, cluster_queue: str) -> list[QueueLevel]:
+    def user_levels(self, cluster_queue: str, user: str | None = None) -> list[QueueLevel]:
         """The ClusterQueue and the cohorts above it that limit users or groups, from itself up, each with the quota
-        that every user and group holds there; raises KeyError."""
-        return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue])
+        that every group and every user (or this one) holds there; raises KeyError."""
+        return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue], user)
 
     def headroom(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> Headroom:
         """The amounts that the user may still use in the ClusterQueue; raises KeyError."""
-        path = self.user_levels(cluster_queue)
+        path = self.user_levels(cluster_queue, user)
         node = self._state.cluster_queues[cluster_queue].node
         keys = self._quota_keys(cluster_queue)
         limited = user_headroom(path, user, user_groups) or {}
@@ -152,7 +152,7 @@ class KnownObjects:
         """The amounts that the ClusterQueue and each cohort above it leave to the user, from itself up; raises
         KeyError."""
         cq = self._state.cluster_queues[cluster_queue]
-        path = self.user_levels(cluster_queue)
+        path = self.user_levels(cluster_queue, user)
         group = group_of(path, user_groups)
         cohorts = [(f"Cohort {node.name}", node) for node in cq.node.ancestors()]
         nodes: list[tuple[str, QuotaNode]] = [(f"ClusterQueue {cq.name}", cq.node), *cohorts]

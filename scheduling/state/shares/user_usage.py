@@ -84,15 +84,14 @@ class UserUsage:
             levels.append(QueueLevel(node.name, limits=limits, users={user: held}, groups={group: shared}))
         return levels
 
-    def levels(self, cq: ClusterQueueState) -> list[QueueLevel]:
-        """Return the limited nodes from the ClusterQueue up, each with the quota that every user and group holds below
-        it."""
+    def levels(self, cq: ClusterQueueState, user: str | None = None) -> list[QueueLevel]:
+        """Return the limited nodes from the ClusterQueue up, each with the quota that every group and every user (or
+        this one) holds below it."""
         found: list[QueueLevel] = []
         for node in cq.user_limits:
             sums = self._sums_of(node)
-            users, groups = (
-                {name: _holding(held) for name, held in part.items()} for part in (sums.users, sums.groups)
-            )
+            own: Mapping[str, _Sum | None] = sums.users if user is None else {user: sums.users.get(user)}
+            users, groups = ({name: _holding(held) for name, held in part.items()} for part in (own, sums.groups))
             found.append(QueueLevel(node.name, limits=node.limits, users=users, groups=groups))
         return found
 

@@ -133,8 +133,10 @@ def test_a_group_is_shown_with_its_limit_to_its_members(
     }  # fmt: skip
     shown = bob.get(ADDRESS).json()["results"]
     assert of_eng in shown
-    assert {row["group"] for row in shown} == {"*", "eng"}
+    assert {row["group"] for row in shown} == {"eng"}, "the usage of all others is not for members of eng"
     User.objects.get(username="bob").groups.clear()
+    assert bob.get(ADDRESS).json()["results"] == []
+    join("bob", "zoo")
     assert {row["group"] for row in bob.get(ADDRESS).json()["results"]} == {"*"}
     assert of_eng in alice.get(ADDRESS).json()["results"]
 

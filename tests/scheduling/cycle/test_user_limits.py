@@ -131,6 +131,16 @@ def test_a_limit_of_workloads_counts_those_with_quota() -> None:
     assert said == "workloads of user ada in ClusterQueue q: 1 with quota, at most 1 allowed"
 
 
+def test_the_levels_of_one_user_hold_no_other_user() -> None:
+    builder = Builder().queue("q", {"default": 10}, user_limits=(*TWO_CPUS, *ENGINEERS))
+    for user in ("ada", "bob"):
+        builder.running(user, "q", 1, submitted_by=user, user_groups=("eng",))
+    (level,) = builder.world.objects.user_levels("q", "ada")
+    assert (level.users["ada"].workloads, level.groups["eng"].workloads) == (1, 2)
+    assert level.users.keys() == {"ada"}
+    assert builder.world.objects.user_levels("q")[0].users.keys() == {"ada", "bob"}
+
+
 def test_a_users_own_entry_takes_the_place_of_the_one_for_everybody() -> None:
     limits = (*ONE_WORKLOAD, UserLimit(users=("ada",), resources={"cpu": 3000}))
     builder = Builder().queue("q", {"default": 10}, user_limits=limits)
