@@ -164,6 +164,7 @@ def push_pending(
                 work = work_of(cluster)  # to serve the objects takes requests, and changes rows
             if work.asks_for_nodes:
                 ProvisioningRequests(cluster, client, clock).follow()
+                work = work_of(cluster)  # for the same reason
             if work.tells or work.tells_of_makers or work.follows_pods:
                 around = surroundings_of(cluster, work.version or "")
                 _Sweep(cluster, client, report, clock, around).do(work, may_start)
