@@ -157,8 +157,9 @@ def _hours(found: Mapping[str, Any]) -> Iterator[str]:
     if found["unknown"]:
         yield f"The hours ahead are unknown: {found['unknown']} ({found['ended_runs']} runs have ended)."
         return
+    hours = "hour" if found["hours"] == 1 else f"{found['hours']} hours"
     yield (
-        f"In the next {found['hours']} hours, means of {found['runs']} forward runs with run times of "
+        f"In the next {hours}, means of {found['runs']} forward runs with run times of "
         f"{found['ended_runs']} ended runs, without later arrivals (without the plan -> with it):"
     )
     for queue in (found["total"], *found["queues"]):
