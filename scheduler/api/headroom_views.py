@@ -115,8 +115,10 @@ class HeadroomsView(ClusterView):
         responses=HeadroomsSerializer,
     )
     def get(self, request: Request) -> Response:
-        """List the LocalQueues to which the requesting user may submit, with the amounts that the user may still use
-        there, and that each level leaves: the ClusterQueue and the cohorts above it.
+        """List the LocalQueues to which the requesting user may submit, with their headroom.
+
+        The headroom is the amounts that the user may still use there, and that each level leaves: the ClusterQueue and
+        the cohorts above it.
         """
         queues = LocalQueue.objects.filter(cluster=self.cluster).order_by("namespace", "name")
         if (visible := self.access.visible_namespaces()) is not None:

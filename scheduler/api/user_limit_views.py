@@ -52,9 +52,9 @@ class UserLimitsView(ClusterView):
 
     @extend_schema(responses=UserHoldingsSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """List what each user and each group holds, and may hold, by the limits of the ClusterQueue and of the cohorts
-        above it.
+        """List the quota that each user and each group holds, and the limits.
 
+        The limits are those of the ClusterQueue and of the cohorts above it.
         Users who do not see all namespaces of the cluster see their own holdings and those of their groups only.
         """
         if not visibility_of(self.access, self.cluster).sees_queue(name):

@@ -254,8 +254,9 @@ class TestDamage:
         assert Workload.objects.count() == 2
 
     def test_content_that_is_too_large_is_not_inflated(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = take_checkpoint(cluster)
         monkeypatch.setattr(checkpoint_tables, "MOST_BYTES", 1000)
-        with pytest.raises(NoCheckpoint, match="is damaged"), showing_rows(take_checkpoint(cluster)):
+        with pytest.raises(NoCheckpoint, match="is damaged"), showing_rows(found):
             pass
 
     def test_one_that_is_deleted_meanwhile(self, cluster: Cluster) -> None:
