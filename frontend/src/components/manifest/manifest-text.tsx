@@ -2,6 +2,7 @@
 import { t } from "@lingui/core/macro";
 import { Textarea } from "@mantine/core";
 import { type ComponentType, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import type { DescribedKinds } from "@/lib/manifest/field-docs";
 
 export interface ManifestTextProps {
@@ -26,7 +27,8 @@ export function ManifestText({ label, maxRows = 24, ...props }: ManifestTextProp
     import("./yaml-editor").then(
       ({ YamlEditor }) => {
         // The field of a reader who types already stays: an exchange would take the focus away.
-        if (isShown && document.activeElement !== plain.current) setEditor(() => YamlEditor);
+        // The exchange is made at once: between the question and a later drawing, a reader could enter the field.
+        if (isShown && document.activeElement !== plain.current) flushSync(() => setEditor(() => YamlEditor));
       },
       () => undefined,
     );
