@@ -29,7 +29,7 @@ from foundation.outages import patiently
 from foundation.wake_ups import SCHEDULE_TASK, scheduled_cluster, wake_scheduler, wake_taken
 from gpus.services import telemetry
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
-from queues.services.flows.job_flows import COMPLETED, delete_completed_flows
+from queues.services.flows.flow_deletion import COMPLETED, delete_completed_flows
 from queues.services.flows.start_gates import WAITING, open_start_gates
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.managed_fields import forget_lost_managers

@@ -50,6 +50,7 @@ from scheduling.model.vocabulary import WorkloadStatus
 
 _CLASS: Final = "WorkloadPriorityClass"
 _FOLLOWED: Final = (keys.QUEUE_NAME, keys.PRIORITY_CLASS)
+_GATES: Final = (keys.ADMISSION_GATED_BY, keys.START_AFTER)
 _UNREAD: Final = frozenset({"managedFields"})
 """Metadata that no rule reads and that is half of a job: it is not copied with each pass."""
 
@@ -435,8 +436,9 @@ def changes_of(before: Mapping[str, JsonObject], left: Iterable[JsonObject]) -> 
     return changes
 
 
-def _gates(workload: JsonObject) -> str:
-    return str(dig(workload, "metadata", "annotations", keys.ADMISSION_GATED_BY) or "")
+def _gates(workload: JsonObject) -> dict[str, str]:
+    found = annotations_of(workload)
+    return {key: found[key] for key in _GATES if found.get(key)}
 
 
 def _reclaimable(workload: JsonObject) -> dict[str, int]:
@@ -449,8 +451,7 @@ def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSet
     """The row's spec, updated from the object; `read` reads the job's pods anew, if more than their number differs."""
     spec = obj["spec"]
     reference = spec.get("priorityClassRef") or {}
-    gates = annotations_of(obj).get(keys.ADMISSION_GATED_BY, "")
-    annotations = {key: value for key, value in row.annotations.items() if key != keys.ADMISSION_GATED_BY}
+    annotations = {key: value for key, value in row.annotations.items() if key not in _GATES}
     return replace(
         workload_spec(row),
         queue_name=spec.get("queueName") or "",
@@ -458,7 +459,7 @@ def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSet
         priority_class_kind=reference.get("kind", ""),
         priority_class_name=reference.get("name", ""),
         maximum_execution_seconds=spec.get("maximumExecutionTimeSeconds"),
-        annotations={**annotations, **({keys.ADMISSION_GATED_BY: gates} if gates else {})},
+        annotations={**annotations, **_gates(obj)},
         pod_sets=_pod_sets(pod_set_specs(row), spec["podSets"], read),
     )
 

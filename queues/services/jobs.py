@@ -27,6 +27,7 @@ from queues.manifests.job_workloads import (
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
+from queues.services.flows.start_gates import open_start_gates
 from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, job_paths, remove_workloads
 from queues.services.job_passes import Matched, match_workloads
@@ -168,11 +169,13 @@ def _queue_name(job: JobManifest, namespaces_with_default_queue: set[str]) -> st
 
 
 def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datetime) -> dict[int, str]:
-    """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
+    """Delete jobs (with their workloads prefetched) and their workloads; their events stay. The successes among them
+    are counted first, for jobs that wait for them.
 
     Returns why a job has to wait, by primary key: until its pods have stopped or, if it exists in the cluster, until it
     was deleted from it. Its finished workloads then stay as history. A group is deleted with its last pod.
     """
+    open_start_gates(cluster, now)
     jobs, members = _with_whole_groups(list(jobs))
     waiting = withdraw_members(cluster, members, actor=actor, now=now) if members else {}
     for job in jobs:

@@ -9,7 +9,8 @@ import yaml
 
 from clusters.api_objects import NAMESPACES
 from queues.models import Job
-from queues.services.flows.job_flows import delete_completed_flows, job_flows
+from queues.services.flows.flow_deletion import delete_completed_flows
+from queues.services.flows.job_flows import job_flows
 from queues.services.flows.start_gates import open_start_gates
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
@@ -82,3 +83,17 @@ def test_a_job_of_kubectl_starts_after_another_one(system: System) -> None:
     assert system.workload("first").status == "Finished"
     turns(system, 4)
     assert system.workload("second").status == "Finished"
+
+
+def test_names_are_removed_from_a_job_of_kubectl_and_not_added(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    second = gpu_job("second")
+    second["metadata"]["annotations"] = {"kueueweb.io/start-after": "first, other"}
+    second["spec"]["suspend"] = True
+    system.client.create(JOBS, second)
+    turns(system, 2)
+    for named, left in (("other", ["other"]), ("first, other", ["other"]), (None, [])):
+        system.client.patch(JOBS, "team", "second", {"metadata": {"annotations": {"kueueweb.io/start-after": named}}})
+        turns(system, 2)
+        assert system.workload("second").waits_for == left
+    assert system.workload("second").status == "Admitted"

@@ -23,6 +23,7 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.syntax import is_label_value
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import workload_name
+from queues.manifests.start_order import jobs_before
 
 _WORKLOAD_GROUP = "kueue.x-k8s.io"
 _POD_GROUP = "scheduling.k8s.io"
@@ -77,15 +78,23 @@ def mark_with_uid(workload: JsonObject, owner: JsonObject) -> None:
 
 
 def follow_gates(workload: JsonObject, owner: JsonObject) -> bool:
-    """Copy the admission gates of the owner; return whether they changed."""
-    wanted = annotations_of(owner).get(keys.ADMISSION_GATED_BY, "")
-    if annotations_of(workload).get(keys.ADMISSION_GATED_BY, "") == wanted:
+    """Copy the admission gates of the owner, and remove the jobs that it no longer starts after; return whether the
+    workload changed."""
+    there = annotations_of(workload)
+    gates = {keys.ADMISSION_GATED_BY: annotations_of(owner).get(keys.ADMISSION_GATED_BY, "")}
+    before, named = jobs_before(there), jobs_before(annotations_of(owner))
+    left = [name for name in before if name in named]
+    if len(left) < len(before):
+        gates[keys.START_AFTER] = ",".join(left)
+    changed = {key: text for key, text in gates.items() if there.get(key, "") != text}
+    if not changed:
         return False
     annotations = mapping_at(workload, "metadata", "annotations")
-    if wanted:
-        annotations[keys.ADMISSION_GATED_BY] = wanted
-    else:
-        del annotations[keys.ADMISSION_GATED_BY]
+    for key, text in changed.items():
+        if text:
+            annotations[key] = text
+        else:
+            del annotations[key]
     return True
 
 

@@ -25,7 +25,7 @@ from scheduling.model.vocabulary import WorkloadStatus
 WAITING: Final = "SELECT FROM queues_workload WHERE waits_for <> '[]' AND status <> 'Finished'"
 """Finds a row while any workload waits for a job."""
 
-_ENDED_WELL: Final = """
+_HAVE_SUCCEEDED: Final = """
     bool_and(work.status = 'Finished' AND work.conditions @> '[{"type": "Finished", "reason": "Succeeded"}]')"""
 _REPLACED: Final = """work.conditions @> '[{"type": "Finished", "reason": "WorkloadSliceReplaced"}]'"""
 _SUCCEEDED: Final = f"""
@@ -38,23 +38,17 @@ _SUCCEEDED: Final = f"""
     FROM waited JOIN queues_job AS job USING (namespace, name) JOIN queues_workload AS work ON work.job_id = job.id
     WHERE job.cluster_id = %s AND job.kind = ANY(%s) AND work.parent_name = '' AND NOT {_REPLACED}
     GROUP BY job.namespace, job.name
-    HAVING {_ENDED_WELL}"""  # noqa: S608 (constants)
+    HAVING {_HAVE_SUCCEEDED}"""  # noqa: S608 (constants)
 _ACTOR: Final = "scheduler"
 
 
 def open_start_gates(cluster: Cluster, now: datetime) -> int:
     """Remove the jobs that have succeeded from the lists of the workloads that wait for them. Returns the number of
     workloads that wait for no job any more."""
+    done = _succeeded(cluster)
+    if not done:
+        return 0
     with transaction.atomic():
-        with connection.cursor() as cursor:
-            # With the kinds, PostgreSQL finds each job by the index of the names.
-            kinds = [*{kind for _, kind in JOB_READERS}, POD_GROUP]
-            cursor.execute(_SUCCEEDED, [cluster.pk, cluster.pk, kinds])
-            done: dict[str, set[str]] = defaultdict(set)
-            for namespace, name in cursor.fetchall():
-                done[namespace].add(name)
-        if not done:
-            return 0
         waiting = Workload.objects.filter(cluster=cluster, namespace__in=done).exclude(waits_for=[])
         waiting = waiting.exclude(status=WorkloadStatus.FINISHED).select_related("job").order_by("pk")
         rows = list(waiting.select_for_update(of=("self",)))
@@ -77,3 +71,15 @@ def _flow(row: Workload) -> tuple[str, str] | None:
     """The JobFlow of a workload's job, if it has one: no further job of a flow starts when one has failed."""
     name = flow_of(row.namespace, row.job.labels) if row.job is not None else ""
     return (row.namespace, name) if name else None
+
+
+def _succeeded(cluster: Cluster) -> dict[str, set[str]]:
+    """Return, by namespace, the names of the jobs that have succeeded and for which a workload waits."""
+    # With the kinds, PostgreSQL finds each job by the index of the names.
+    kinds = [*{kind for _, kind in JOB_READERS}, POD_GROUP]
+    found: dict[str, set[str]] = defaultdict(set)
+    with connection.cursor() as cursor:
+        cursor.execute(_SUCCEEDED, [cluster.pk, cluster.pk, kinds])
+        for namespace, name in cursor.fetchall():
+            found[namespace].add(name)
+    return found

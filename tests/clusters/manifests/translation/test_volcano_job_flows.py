@@ -16,7 +16,8 @@ from clusters.manifests.translation.translated import Translation
 from clusters.manifests.translation.translations import translate_all
 from foundation.exceptions import ManifestErrors, NotPermitted, UnsupportedKind
 from queues.models import Job, LocalQueue, Workload
-from queues.services.flows.job_flows import delete_completed_flows, job_flows
+from queues.services.flows.flow_deletion import delete_completed_flows
+from queues.services.flows.job_flows import job_flows
 from queues.services.flows.start_gates import open_start_gates
 from queues.services.workloads import record_finished
 from scheduler.housekeeping.retention import delete_expired_workloads
@@ -177,7 +178,7 @@ def end(cluster: Cluster, *jobs: str, reason: FinishedReason = FinishedReason.SU
 
 
 def step(cluster: Cluster) -> dict[str, str]:
-    """What a few seconds bring: gates open, and the scheduler decides. Returns the phases of the jobs."""
+    """Open gates and let the scheduler decide, as happens within a few seconds. Returns the phases of the jobs."""
     open_start_gates(cluster, START)
     Engine(cluster, "test").run()
     return phases(cluster)

@@ -12,6 +12,7 @@ from clusters.manifests import ApplyResult, apply_manifests
 from foundation.exceptions import ManifestErrors
 from queues.models import Job, LocalQueue, Workload, WorkloadEvent
 from queues.services.flows.start_gates import open_start_gates
+from queues.services.jobs import delete_jobs
 from queues.services.workloads import record_finished
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import FinishedReason
@@ -182,3 +183,17 @@ def test_a_gate_is_opened_once_however_many_look(cluster: Cluster) -> None:
         thread.join()
     assert sorted(opened) == [0, 0, 0, 1]
     assert WorkloadEvent.objects.filter(reason="StartGateOpened").count() == 1
+
+
+def test_a_job_that_is_deleted_at_once_after_its_success_counts(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first")
+    delete_jobs(cluster, Job.objects.filter(name="first").prefetch_related("workloads"), actor="alice", now=START)
+    assert not Job.objects.filter(name="first").exists()
+    assert waits() == []
+
+
+def test_a_job_that_is_deleted_before_its_end_does_not_count(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    delete_jobs(cluster, Job.objects.filter(name="first").prefetch_related("workloads"), actor="alice", now=START)
+    assert waits() == ["first"]

@@ -1,0 +1,58 @@
+"""Deletes the JobFlows that have succeeded and say `jobRetainPolicy: delete`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from django.db import connection, transaction
+
+from accounts.models import Cluster
+from queues.manifests import kueue_keys as keys
+from queues.models import Job
+from queues.services.flows.job_flows import FlowPhase, JobFlow, flow_of, job_flows
+from queues.services.jobs import delete_jobs
+from scheduling.model.vocabulary import FinishedReason
+
+COMPLETED: Final = (
+    f"SELECT FROM queues_job WHERE labels ? '{keys.BY_JOB_FLOW}' AND deletion_requested_at IS NULL"
+    f" AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'"
+)
+"""Finds a row while there are jobs of a flow that are deleted when it has succeeded."""
+_ENDED_WELL: Final = " OR ".join(
+    f"""work.conditions @> '[{{"type": "Finished", "reason": "{reason}"}}]'"""
+    for reason in (FinishedReason.SUCCEEDED, FinishedReason.WORKLOAD_SLICE_REPLACED)
+)
+_SUCCEEDED: Final = f"""
+    SELECT job.namespace, job.labels ->> '{keys.BY_JOB_FLOW}' FROM queues_job AS job
+    WHERE job.cluster_id = %s AND job.labels ? '{keys.BY_JOB_FLOW}' AND job.deletion_requested_at IS NULL
+    GROUP BY 1, 2
+    HAVING bool_and(job.annotations ->> '{keys.RETAIN_POLICY}' IS NOT DISTINCT FROM 'delete') AND bool_and(NOT EXISTS (
+        SELECT FROM queues_workload AS work
+        WHERE work.job_id = job.id AND NOT (work.status = 'Finished' AND ({_ENDED_WELL}))))"""  # noqa: S608 (constants)
+"""Finds the flows that may be deleted, without a row of any other one: it runs every two seconds."""
+_ACTOR: Final = "scheduler"
+
+
+def delete_completed_flows(cluster: Cluster, now: datetime) -> int:
+    """Delete the jobs of flows that have succeeded, if the flow says so. Returns the number of flows."""
+    deleted = 0
+    found = {(namespace, flow_of(namespace, {keys.BY_JOB_FLOW: text})) for namespace, text in _succeeded(cluster)}
+    for flow in job_flows(cluster, only=found) if found else ():
+        if flow.phase is FlowPhase.SUCCEED and flow.is_deleted_when_done:
+            delete_flow(cluster, flow, actor=_ACTOR, now=now)
+            deleted += 1
+    return deleted
+
+
+def _succeeded(cluster: Cluster) -> list[tuple[str, str]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_SUCCEEDED, [cluster.pk])
+        return [(namespace, text) for namespace, text in cursor.fetchall()]
+
+
+def delete_flow(cluster: Cluster, flow: JobFlow, *, actor: str, now: datetime) -> dict[int, str]:
+    """Delete the jobs of a flow and their workloads. Returns why a job has to wait, by primary key."""
+    with transaction.atomic():
+        rows = Job.objects.filter(pk__in=[row.pk for row in flow.rows]).order_by("pk").select_for_update()
+        return delete_jobs(cluster, rows.prefetch_related("workloads"), actor=actor, now=now)
