@@ -17,7 +17,6 @@ from django.utils import timezone
 from accounts.models import AuditRecord, Cluster, Namespace, Role, RoleBinding
 from accounts.services.tokens import create_token
 from clusters.manifests import apply_manifests
-from foundation.redis_client import redis_client
 from gpus.models import Device, Node
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, Workload, WorkloadPriorityClass
@@ -34,15 +33,8 @@ from tests.studio.test_plans import JOB, NOW, QUOTA
 from tests.studio_answers import answer_questions, let_a_studio_live
 from tests.users import client_of, make_user
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("living_studio")]
 QUESTIONS = "/api/v1/studio/questions/"
-
-
-@pytest.fixture(autouse=True)
-def studio() -> Any:
-    let_a_studio_live()
-    yield
-    redis_client().delete("kueueweb:heartbeats")
 
 
 @pytest.fixture

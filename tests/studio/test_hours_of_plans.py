@@ -13,7 +13,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Cluster
-from foundation.redis_client import redis_client
 from history.models import UsageRecord
 from queues.models import LocalQueue
 from scheduler.leader.engine import Engine
@@ -27,16 +26,9 @@ from tests.factories import START, make_cluster_queue, make_namespace, make_work
 from tests.studio.test_estimate_rounds import make_record
 from tests.studio_answers import answer_questions, let_a_studio_live
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("living_studio")]
 QUESTIONS = "/api/v1/studio/questions/"
 PLAN = "patch: [{kind: ClusterQueue, metadata: {name: main}, spec: {stopPolicy: Hold}}]"
-
-
-@pytest.fixture(autouse=True)
-def studio() -> Any:
-    let_a_studio_live()
-    yield
-    redis_client().delete("kueueweb:heartbeats")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +23,7 @@ from studio.services.questions import MAX_KEPT_PER_USER, MAX_OPEN_PER_USER, MAX_
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_workload
 from tests.patience import PATIENCE_SECONDS
-from tests.studio_answers import answer_questions, let_a_studio_live
+from tests.studio_answers import answer_questions
 from tests.users import EPOCH, client_of
 
 QUESTIONS = "/api/v1/studio/questions/"
@@ -63,10 +62,8 @@ def silence() -> None:
 
 
 @pytest.fixture
-def studio(silence: None) -> Iterator[None]:
-    let_a_studio_live()
-    yield
-    redis_client().delete("kueueweb:heartbeats")
+def studio(silence: None, living_studio: None) -> None:
+    """A studio that began to live in this test."""
 
 
 @pytest.fixture
