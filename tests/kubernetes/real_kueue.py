@@ -76,7 +76,8 @@ def install(plane: JobServer, documents: Iterable[JsonObject]) -> None:
     plane.kubectl(*apply, manifests=first)
     if any(each["kind"] == "CustomResourceDefinition" for each in first):
         plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=50s")
-    plane.kubectl(*apply, manifests=[each for each in found if each not in first])
+    if others := [each for each in found if each not in first]:
+        plane.kubectl(*apply, manifests=others)
 
 
 def _documents(folder: Path) -> Iterator[JsonObject]:
