@@ -1,8 +1,8 @@
 """Submits a shape's workloads when they are due, sees them admitted, and ends each after its time.
 
-As in Kueue's own runner no Jobs are made, and workloads are submitted beside those that end: neither waits for the
-other. Workloads that are due within one tick go in one request, and so do those whose time is up. A workload's run
-starts when it was admitted (the server's word), anew after a preemption.
+As in Kueue's own runner, no Jobs are made, and submitting and finishing workloads do not wait for each other. Workloads
+that are due within one tick go in one request, and so do workloads whose time is up. A workload's run starts when it
+was admitted (the server's word), anew after a preemption.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ class ReservedNodes:
         self._evicting = None
 
     def node_changed(self, before: Node | None, after: Node | None) -> bool:
-        """Note that a node came (from None), changed or left (to None): only its own places in reservations change, and
-        the nodes of those that choose some. Return whether another node may have left such a reservation."""
+        """Note that a node came (from None), changed or left (to None). Its own places in reservations change, and
+        so do the nodes of each reservation by a count. Return whether another node may have left such a reservation."""
         node = after or before
         if node is None or (before is not None and after is not None and candidate_of(before) == candidate_of(after)):
             return False

@@ -17,7 +17,7 @@ class RunHistories:
         """By cluster: its runs, and the key of the newest record among them."""
 
     def of(self, cluster: Cluster) -> RunHistory:
-        """Return the runs of a cluster, with those that have ended since the last call."""
+        """Return the ended runs of a cluster; runs that have ended since the last call are read first."""
         history, newest = self._known.get(cluster.pk, (RunHistory(), 0))
         self._known[cluster.pk] = history, read_runs(cluster, history, newest)
         return history

@@ -68,7 +68,7 @@ class Processes:
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of those that run, by name."""
+        """The ids of the running processes, by name."""
         return {name: child.pid for name, child in self._running.items()}
 
     def start(self, name: str, *command: str) -> None:

@@ -62,7 +62,7 @@ def test_the_hours_after_a_plan_are_drawn_from_the_runs_that_have_ended(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
     runs = {admin.submit(f"ran-{number}", run_seconds=1) for number in range(6)}
-    # Most workloads of the cluster must be like those that have ended; other tests leave a few of their own.
+    # Run times must be known for half of the cluster's workloads; other tests leave some whose run times are not.
     running = [admin.submit(f"ran-on-{number}") for number in range(16)]
     log_in("admin")
     page.goto("/what-if")

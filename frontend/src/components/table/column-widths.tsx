@@ -38,7 +38,7 @@ export interface Resizing {
   keep: (widths: ColumnWidths | undefined) => void;
 }
 
-/** The widths that `kept` has, or, where they are not kept, those that the reader chose since the table was opened. */
+/** The column widths of `kept`; without `onKeep`, the widths that the reader has chosen since the table was opened. */
 export function useColumnWidths(
   table: RefObject<HTMLTableElement | null>,
   columns: readonly string[],

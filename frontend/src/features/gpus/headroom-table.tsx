@@ -1,4 +1,4 @@
-/** The free devices among those that the filters show: whole ones and pieces, by type. */
+/** The free devices that the filters show, by type: whole devices and pieces. */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
