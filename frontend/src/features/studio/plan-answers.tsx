@@ -7,13 +7,16 @@ import { isOpen } from "@/api/studio/questions";
 import type { Question, WhatIf } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { EffectsView } from "@/components/manifest/effects-view";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { ClusterQueueLink, KeyedWorkloadLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { WideTable } from "@/components/table/wide-table";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
 import { shortReason } from "@/lib/words/pending-reason";
+import { preemptionReason } from "@/lib/words/preemption-reason";
 import { HoursAhead } from "./hours-ahead";
+import classes from "./what-if.module.css";
 
 type Whole = NonNullable<WhatIf["whole"]>;
 
@@ -80,28 +83,46 @@ function Figures({ head, children }: { head: readonly string[]; children: ReactN
 
 function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evictions"]) {
   const hours = (device_seconds / 3600).toFixed(1);
+  const preempted = workloads.some((lost) => lost.preemptor_cluster_queue !== "");
+  const again = workloads.some((lost) => lost.starts_again);
   return (
     <Panel
       title={t`Evicted: ${formatCount(count)}`}
       aside={<Text size="sm">{t`${hours} device hours lost`}</Text>}
       flush
     >
-      <Figures head={[t`Workload`, t`Queue`, t`Reason`, t`By`, t`Ran`, t`Devices held`, t`Then`]}>
+      <Figures
+        head={[
+          t`Workload`,
+          t`Queue`,
+          t`Reason`,
+          ...(preempted ? [t`By`] : []),
+          t`Ran`,
+          t`Devices held`,
+          ...(again ? [t`Then`] : []),
+        ]}
+      >
         {workloads.map((lost) => (
           <Table.Tr key={lost.workload}>
-            <Table.Td>
-              <KeyedWorkloadLink workload={lost.workload} />
+            <Table.Td className={classes.evicted}>
+              <KeyedWorkloadLink workload={lost.workload}>
+                <MiddleEllipsis text={lost.workload} />
+              </KeyedWorkloadLink>
             </Table.Td>
             <Table.Td>
               <ClusterQueueLink name={lost.cluster_queue} />
             </Table.Td>
-            <Table.Td>{lost.reason === "Ended" ? t`The plan ends it` : lost.reason}</Table.Td>
             <Table.Td>
-              {lost.preemptor_cluster_queue !== "" && <KeyedWorkloadLink workload={lost.preemptor} />}
+              {lost.reason === "Ended" ? t`The plan ends it` : preemptionReason(lost.reason)}
             </Table.Td>
-            <Table.Td>{formatDuration(lost.ran_seconds)}</Table.Td>
+            {preempted && (
+              <Table.Td>
+                {lost.preemptor_cluster_queue !== "" && <KeyedWorkloadLink workload={lost.preemptor} />}
+              </Table.Td>
+            )}
+            <Table.Td className={classes.duration}>{formatDuration(lost.ran_seconds)}</Table.Td>
             <Table.Td>{formatCount(lost.devices)}</Table.Td>
-            <Table.Td>{lost.starts_again ? t`Starts again` : ""}</Table.Td>
+            {again && <Table.Td>{lost.starts_again ? t`Starts again` : ""}</Table.Td>}
           </Table.Tr>
         ))}
       </Figures>
