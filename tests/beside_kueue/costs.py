@@ -75,6 +75,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--life", action="store_true", help="let pods run and end, and measure to the end of each Job")
     parser.add_argument("--output", type=Path, help="write the figures to this file, too")
     options = parser.parse_args(arguments)
+    if unknown := set(options.deciders.split(",")) - DECIDERS.keys():
+        parser.error(f"--deciders: Unsupported value {min(unknown)!r}: supported values: {', '.join(DECIDERS)}")
     _FOLDER.mkdir(parents=True, exist_ok=True)
     checkout = Checkout.of(options.checkout.resolve(), _FOLDER)
     program = checkout.kueue()
