@@ -68,7 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     """Measure each decider at each rate and at rest, and print a table and the figures as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.beside_kueue.costs", description="The costs of a Job.")
     parser.add_argument("checkout", type=Path, help="a clone of kubernetes-sigs/kueue")
-    parser.add_argument("--rates", default="4,20,100", help="Jobs a second, separated by commas (%(default)s)")
+    parser.add_argument(
+        "--rates", default="4,20,100", help="Jobs a second, separated by commas; '': at rest alone (%(default)s)"
+    )
     parser.add_argument("--seconds", type=float, default=25.0, help="how long Jobs arrive (default: %(default)s)")
     parser.add_argument("--deciders", default=",".join(DECIDERS), help="separated by commas (default: %(default)s)")
     parser.add_argument("--rest", type=float, default=60.0, help="seconds at rest; 0: none (default: %(default)s)")
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     program = checkout.kueue()
     found: list[Measured] = []
     for name in options.deciders.split(","):
-        for rate in [*map(float, options.rates.split(",")), *([0.0] if options.rest else [])]:
+        for rate in [*map(float, filter(None, options.rates.split(","))), *([0.0] if options.rest else [])]:
             with _decider(name, checkout.source, program, life=options.life) as decider:
                 measured = _at_rest(name, decider, options.rest) if not rate else _at_rate(name, decider, rate, options)
             found.append(measured)

@@ -14,6 +14,7 @@ from typing import Final
 
 import yaml
 
+from clusters.api_objects import Kind
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.sockets import free_port
 from kueueweb.loadtest.processor import seconds_taken
@@ -28,6 +29,8 @@ _FILES: Final = ("namespace", "rbac", "observer", "all-tenants")
 _RUNS_BESIDE: Final = ("Deployment", "PodDisruptionBudget", "NetworkPolicy", "Ingress")
 _KUEUES_ACCOUNT: Final = "system:serviceaccount:kueue-system:"
 _OUR_ACCOUNTS: Final = "system:serviceaccount:kueueweb:"
+_ACCOUNTS: Final = Kind("v1", "ServiceAccount", "serviceaccounts")
+_BINDINGS: Final = Kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,9 @@ def _kueue(context: DeciderContext, *, lifted: bool) -> Iterator[Decider]:
 
 
 @contextlib.contextmanager
-def _kueueweb(context: DeciderContext, *, serves: bool) -> Iterator[Decider]:
-    """Run all processes, each with its own account in the cluster."""
+def _kueueweb(context: DeciderContext, *, serves: bool = False, together: bool = False) -> Iterator[Decider]:
+    """Run all processes, each with its own account in the cluster; or, `together`, the web process and `manage.py run`,
+    with one account that has every right."""
     plane, folder, password = context.plane, context.folder, secrets.token_urlsafe(24)
     folder.mkdir()
     if serves:
@@ -104,7 +108,8 @@ def _kueueweb(context: DeciderContext, *, serves: bool) -> Iterator[Decider]:
             _manage(processes, "set_cluster", "--mode", "schedule", *(("--serve-kueue-objects",) if serves else ()))
             _manage(processes, "createsuperuser", "--noinput", "--username", "admin", "--email", "admin@localhost")
             port = free_port()
-            _start(plane, processes, port)
+            (_start_together if together else _start)(plane, processes)
+            processes.start("web", *_MANAGE, "serve", "--host", "127.0.0.1", "--port", str(port))
             server = f"http://127.0.0.1:{port}"
             wait_for("REST's answer", lambda: _answers(server), _START_SECONDS)
             assert postgres.pid is not None
@@ -119,13 +124,15 @@ def _kueueweb(context: DeciderContext, *, serves: bool) -> Iterator[Decider]:
 DECIDERS: Final[Mapping[str, Callable[[DeciderContext], contextlib.AbstractContextManager[Decider]]]] = {
     "kueue": lambda context: _kueue(context, lifted=False),
     "kueue-lifted": lambda context: _kueue(context, lifted=True),
-    "kueueweb": lambda context: _kueueweb(context, serves=False),
+    "kueueweb": lambda context: _kueueweb(context),
+    "kueueweb-together": lambda context: _kueueweb(context, together=True),
     "kueueweb-serving": lambda context: _kueueweb(context, serves=True),
 }
-"""By name: Kueue with its own limits of requests and without them, kueueweb without and with Kueue's objects."""
+"""By name: Kueue with its own limits of requests and without them; kueueweb with a process for each role, with one for
+all but the web, and with Kueue's objects."""
 
 
-def _start(plane: AuditedServer, processes: Processes, port: int) -> None:
+def _start(plane: AuditedServer, processes: Processes) -> None:
     processes.start_scheduler()
     processes.start_beat()
     _act_as(plane, processes, "watcher")
@@ -133,7 +140,20 @@ def _start(plane: AuditedServer, processes: Processes, port: int) -> None:
     _act_as(plane, processes, "push")
     processes.start_push()
     _act_as(plane, processes, "web")
-    processes.start("web", *_MANAGE, "serve", "--host", "127.0.0.1", "--port", str(port))
+
+
+def _start_together(plane: AuditedServer, processes: Processes) -> None:
+    plane.admin.create(_ACCOUNTS, {"metadata": {"namespace": "kueueweb", "name": "kueueweb-all"}})
+    plane.admin.create(
+        _BINDINGS,
+        {
+            "metadata": {"name": "kueueweb-all"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "namespace": "kueueweb", "name": "kueueweb-all"}],
+        },
+    )
+    _act_as(plane, processes, "all")
+    processes.start("run", *_MANAGE, "run")
 
 
 def _act_as(plane: AuditedServer, processes: Processes, account: str) -> None:
