@@ -80,7 +80,7 @@ class ClusterAdmin(AnyModelAdmin):
     )  # fmt: skip
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Make fields read-only that applies write, and the name, which other objects refer to."""
+        """Make the fields that applies write read-only, and also the name, which other objects refer to."""
         shown = ("configuration", "device_plugin_configuration", "configuration_generation")
         return ("name", *shown) if obj is not None else shown
 

@@ -34,18 +34,19 @@ class ClusterError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Another writer was first, or the object exists already."""
+        """Whether another writer was first, or the object already exists."""
         return self.status == HTTPStatus.CONFLICT
 
     @property
     def passes(self) -> bool:
-        """The same request may be carried out later: there was no answer, or another writer or too many requests."""
+        """Whether the same request may succeed later: the server did not answer, another writer was first, or there
+        were too many requests."""
         busy = (HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS)
         return self.status in (0, *busy) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
     @property
     def expired(self) -> bool:
-        """The resourceVersion is too old: list again."""
+        """Whether the resourceVersion is too old, so that the client must list again."""
         return self.status == HTTPStatus.GONE
 
 

@@ -64,7 +64,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def take(self) -> None:
-        """Wait until one more request may be sent."""
+        """Wait until another request may be sent."""
         with self._lock:
             now = self._clock()
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
@@ -129,7 +129,7 @@ class ClusterClient:
         self.server = str(configuration.host)
 
     def reading(self) -> Self:
-        """The same client, which refuses to write."""
+        """Return the same client, which refuses to write."""
         found = copy.copy(self)
         found._read_only = True  # noqa: SLF001 (its own class)
         return found
@@ -176,7 +176,8 @@ class ClusterClient:
         return version, parsedate_to_datetime(date) if date else None
 
     def ping(self, timeout_seconds: float) -> None:
-        """Have the server answer within this time. Raises ClusterError. It does not wait for its turn at the pace."""
+        """Check that the server answers within this time. Raises ClusterError. The check does not wait for its turn
+        under the rate limit."""
         self._send("GET", "/version", {}, timeout=timeout_seconds)
 
     def metrics(self) -> str:
@@ -184,7 +185,8 @@ class ClusterClient:
         return self._send_paced("GET", "/metrics", {}, None, "text/plain").data.decode()
 
     def kind_named(self, api_version: str, kind: str) -> Kind | None:
-        """The kind of that name in a group and version, as the server serves it; None if it does not."""
+        """Return the kind with that name in a group and version, as the server serves it; None if the server does not
+        serve it."""
         for entry in self._resources(api_version):
             if entry["kind"] == kind and "/" not in entry["name"]:
                 return Kind(api_version, kind, entry["name"], namespaced=bool(entry["namespaced"]))
@@ -205,7 +207,7 @@ class ClusterClient:
             raise
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
-        """All objects, page by page. Starts again once if the pages expire meanwhile."""
+        """List all objects, page by page. The list starts over once if the pages expire meanwhile."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(self._page_size)}
         try:
             return self._list(kind, namespace, query)
@@ -226,12 +228,9 @@ class ClusterClient:
         silence_seconds: float = _SILENCE_SECONDS,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[WatchEvent]:
-        """The changes after that resourceVersion, until the server ends the watch (then resume from the last
-        version).
-
-        `opened` receives a function that ends the watch from another thread. A version that is too old raises a
-        ClusterError with `expired`; a server that says nothing for `silence_seconds` is ClusterUnreachable.
-        """
+        """Yield the changes after that resourceVersion, until the server ends the watch (then resume from the last
+        version). `opened` receives a function that ends the watch from another thread. A version that is too old raises
+        a ClusterError with `expired`; a server that sends nothing for `silence_seconds` is ClusterUnreachable."""
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -277,10 +276,10 @@ class ClusterClient:
         limit_bytes: int | None = None,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[bytes]:
-        """The log of a container, in pieces as they arrive; with `follow`, until the container ends.
+        """Yield the log of a container in pieces as they arrive; with `follow`, until the container ends.
 
-        `since` is an RFC 3339 time. `previous` reads the instance before the last restart. `opened` receives a
-        function that ends it from another thread.
+        `since` is an RFC 3339 time. `previous` reads the instance before the last restart. `opened` receives a function
+        that ends the log from another thread.
         """
         query = {
             "container": container,
@@ -310,8 +309,8 @@ class ClusterClient:
         subresource: str = "",
         manager: str = FIELD_MANAGER,
     ) -> JsonObject:
-        """Server-side apply: fields given here become the manager's, fields that it no longer gives are removed, all
-        others stay. A resourceVersion in the metadata is a precondition."""
+        """Apply the object on the server side. Fields given here become the manager's, fields that it no longer gives
+        are removed, and all others stay. A resourceVersion in the metadata is a precondition."""
         metadata = item["metadata"]
         path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]), subresource)
         query = {"fieldManager": manager, "force": "true" if force else "false"}
@@ -340,8 +339,8 @@ class ClusterClient:
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> bool:
-        """Delete one object, with `uid` only that one, within its own grace period or another. False if it does not
-        exist."""
+        """Delete one object, with its own grace period or another one; with `uid`, only the object with that uid. False
+        if it does not exist."""
         body: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
         if uid:
             body["preconditions"] = {"uid": uid}

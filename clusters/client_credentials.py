@@ -16,12 +16,10 @@ from clusters.client import PAGE_SIZE, ClusterClient, TokenBucket
 def connect(
     server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE, read_only: bool = False
 ) -> ClusterClient:
-    """Return a client of the server at the URL; without a URL, of the pod's own cluster, or else of the kubeconfig's.
-
-    Credentials and the certificate authority of an https URL are those of the kubeconfig's context for that URL, else
-    the pod's own, else the present context's. An http URL gets no credentials: they would be readable on the way.
-    Raises ClusterUnreachable if there is no configuration at all.
-    """
+    """Return a client of the server at the URL; without a URL, of the pod's own cluster, or else of the kubeconfig's
+    current context. An https URL gets the credentials and the certificate authority of the kubeconfig's context for
+    that URL, or else the pod's own, or else the current context's. An http URL gets no credentials, because they would
+    be sent in clear text. Raises ClusterUnreachable if there is no configuration at all."""
     from kubernetes.client import Configuration
 
     configuration = Configuration()
@@ -87,7 +85,7 @@ def _context_for(server: str) -> str | None:
 
 
 def connect_kubeconfig(content: Mapping[str, Any], pace: TokenBucket | None = None) -> ClusterClient:
-    """A client by the present context of a kubeconfig. Raises ClusterError with the reason BadKubeConfig."""
+    """Return a client for the current context of a kubeconfig. Raises ClusterError with the reason BadKubeConfig."""
     from kubernetes import config as kubernetes_config
     from kubernetes.client import Configuration
 

@@ -17,16 +17,14 @@ _clients: Final[dict[tuple[str, bool, float, float], ClusterClient]] = {}
 
 
 def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
-    """The client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own configuration.
-
-    The Configuration's clientConnection limits its rate, or else the settings. It refuses to write if another scheduler
-    decides. Raises ClusterUnreachable if no server is configured.
-    """
+    """Return the client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own
+    configuration. Its rate is limited by the Configuration's clientConnection, or else by the settings. It refuses to
+    write if another scheduler decides. Raises ClusterUnreachable if no server is configured."""
     return _client(cluster, read_only=read_only or cluster.is_mirrored)
 
 
 def writing_client_for(cluster: Cluster) -> ClusterClient:
-    """A client that writes in every mode, for the way from one scheduler to the other. Raises ClusterUnreachable."""
+    """Return a client that writes in every mode, for a takeover or a handover. Raises ClusterUnreachable."""
     return _client(cluster, read_only=False)
 
 

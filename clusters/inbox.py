@@ -33,7 +33,7 @@ class Inbox(Generic[_Item]):
                 self._enough.notify()
 
     def wait(self, count: int, seconds: float) -> bool:
-        """Wait until this many items are there, for at most these seconds; return whether they are."""
+        """Wait until this many items have arrived, for at most this many seconds; return whether they have."""
         end = time.monotonic() + seconds
         with self._lock:
             self._wanted = count

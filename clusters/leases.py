@@ -45,7 +45,7 @@ class LeaseWatch:
         self._lock = threading.Lock()
 
     def look(self, lease: JsonObject | None) -> float:
-        """Return the seconds since the lease last changed: 0 at the first look, and after each change."""
+        """Return the seconds since the lease last changed; 0 at the first call, and after each change."""
         now, spec = self._steady(), (lease or {}).get("spec") or {}
         state = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
         with self._lock:

@@ -42,7 +42,7 @@ class LogQuery:
 
 
 def read_log(cluster: Cluster, query: LogQuery) -> bytes:
-    """The log so far. Raises ClusterError."""
+    """Return the log so far. Raises ClusterError."""
     pieces = logs_client_for(cluster).pod_log(
         query.namespace,
         query.pod,
@@ -57,10 +57,8 @@ def read_log(cluster: Cluster, query: LogQuery) -> bytes:
 
 
 def follow_log(query: LogQuery, opened: Callable[[Callable[[], None]], None]) -> Iterator[bytes]:
-    """The log so far and its continuation, until the container ends or the function given to `opened` is called.
-
-    Raises ClusterError. It holds no database connection while it waits.
-    """
+    """Yield the log so far and its continuation, until the container ends or the function given to `opened` is called.
+    Raises ClusterError. No database connection is held while it waits."""
     try:
         client = logs_client_for(Cluster.objects.get(name=query.cluster))
     finally:

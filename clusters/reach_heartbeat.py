@@ -33,14 +33,14 @@ class ReachHeartbeat:
         self._answered = True
 
     def run(self, stopped: threading.Event) -> None:
-        """Ask every few seconds until told to stop."""
+        """Check every few seconds until told to stop."""
         while not stopped.is_set():
             self.ask()
             close_old_connections()
             stopped.wait(HEARTBEAT_SECONDS)
 
     def ask(self) -> None:
-        """Ask once, and note the answer where the overview, `/readyz` and the metrics read it."""
+        """Check once, and store the result for the overview, `/readyz` and the metrics."""
         try:
             self._reach()
         except (ClusterError, Error) as error:
@@ -55,7 +55,7 @@ class ReachHeartbeat:
 
 
 def reach_servers(cluster: Cluster, client: ClusterClient) -> None:
-    """Ask the database and the API server, without which no review is answered. Raises ClusterError or an
-    error of the database."""
+    """Send a request to the database and one to the API server, without which no review is answered. Raises
+    ClusterError or an error of the database."""
     Cluster.objects.filter(pk=cluster.pk).exists()
     client.ping(HEARTBEAT_SECONDS)

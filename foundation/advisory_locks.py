@@ -43,7 +43,8 @@ def try_one_of(work: LockedWork, number: int) -> Iterator[bool]:
 
 
 def take_one_of(work: LockedWork, number: int) -> bool:
-    """Try to take one of this many locks of the work until the transaction ends; False if others hold all of them."""
+    """Try to take one of this many locks of the work until the transaction ends; False if other sessions hold all of
+    them."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT place FROM generate_series(1, %s) AS place WHERE pg_try_advisory_xact_lock(%s, place) LIMIT 1",

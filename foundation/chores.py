@@ -28,7 +28,7 @@ _chores: Final[dict[str, _Chore]] = {}
 
 
 def runs_while(task: str, rows: str, *parameters: str, seconds: float = CHORE_SECONDS) -> None:
-    """Send the task at this interval, in seconds, while this query with these parameters finds a row."""
+    """Send the task at this interval, in seconds, as long as this query with these parameters finds a row."""
     _chores[task] = _Chore(rows, parameters, seconds)
 
 
@@ -40,9 +40,8 @@ class Chores:
         self._next: dict[str, float] = {}
 
     def due(self) -> dict[str, float]:
-        """The tasks that are due and have rows to work on, by at most one query: task -> the seconds until it is due
-        again, in which it must start.
-        """
+        """Return the tasks that are due and have rows to work on, with at most one query: task -> the seconds until it
+        is due again, within which it must start."""
         now = self._steady()
         names = [name for name in sorted(_chores) if self._next.get(name, now) <= now]
         if not names:

@@ -6,9 +6,10 @@ from contextlib import contextmanager
 
 
 def calm_the_collector() -> None:
-    """Exclude all existing objects from garbage collection, and collect seldom: a process calls it once it has loaded.
+    """Exclude all existing objects from garbage collection, and collect seldom.
 
-    Without this, collection took an eighth of the watcher's processor time, and half of a cycle's in a loaded World.
+    A process calls this once it has loaded. Without it, collection took an eighth of the watcher's processor time, and
+    half of the time of a cycle in a loaded World.
     """
     gc.collect()
     gc.freeze()
@@ -17,10 +18,10 @@ def calm_the_collector() -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: for work that makes many objects and keeps them.
+    """Disable garbage collection within the block, for work that creates many objects and keeps them.
 
-    Collections took a third of the processor time in which a large World is loaded. Of two at once in a process, the
-    first one ends it for both.
+    Collections took a third of the processor time of loading a large World. If two blocks overlap in a process, the end
+    of the first one enables collection for both.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -90,7 +90,7 @@ class RoleHealth:
 
     @property
     def clock_fault(self) -> str:
-        """Report by how much its clock is wrong; empty if it is right, or not known."""
+        """Report by how much its clock is wrong; empty if it is right or unknown."""
         ahead = self.clock_ahead_seconds or 0.0
         if abs(ahead) <= WRONG_CLOCK_SECONDS:
             return ""
@@ -102,7 +102,7 @@ _progress.set()
 
 
 def note_progress(is_well: bool) -> None:
-    """Note whether the work of this process succeeds: while it does not, the file is not touched."""
+    """Record whether the work of this process succeeds. While it fails, the file is not touched."""
     (_progress.set if is_well else _progress.clear)()
 
 
@@ -111,9 +111,8 @@ _loops: Final[dict[tuple[Role, str], float]] = {}
 
 
 def join_loops(places: Iterable[tuple[Role, str]], since: float | None = None) -> None:
-    """Combine the heartbeats of these loops of this process, each by its role and cluster: if one thread hangs, the
-    file is no longer touched. `since`: when they began to turn, in seconds that only go forward; by default now.
-    """
+    """Combine the heartbeats of these loops of this process, each by its role and cluster. If one thread hangs, the
+    file is no longer touched. `since` is the monotonic time at which the loops started; now by default."""
     _loops.clear()
     _loops.update(dict.fromkeys(places, time.monotonic() if since is None else since))
 
@@ -130,7 +129,7 @@ def _hanging() -> list[tuple[Role, str]]:
 
 
 def touch_heartbeat(role: Role, cluster: str = "") -> None:
-    """Say that the loop of a process of this role has turned. Never fails because of Redis."""
+    """Report that the loop of a process with this role has run once. Never fails because of Redis."""
     if (role, cluster) in _loops:
         _loops[role, cluster] = time.monotonic()
     touch_file()
@@ -138,7 +137,7 @@ def touch_heartbeat(role: Role, cluster: str = "") -> None:
 
 
 def note_life(role: Role, cluster: str = "") -> None:
-    """Say that a role is alive, whatever the loop of this process does. Never fails because of Redis."""
+    """Report that a role is alive, whatever the loop of this process does. Never fails because of Redis."""
     place = f"{role}/{cluster}"
     try:
         clock = _ask_clock()
@@ -153,10 +152,11 @@ def note_life(role: Role, cluster: str = "") -> None:
 
 
 def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
-    """Say that the work of a role for a cluster fails. Never fails because of Redis.
+    """Report that the work of a role for a cluster fails.
 
-    `seconds`: for how long it fails already, as a server that does not answer is waited for. The failure began with the
-    first note, and is forgotten if no further one comes for FAILING_SECONDS: the process has ended, or its cluster has.
+    Never fails because of Redis. `seconds` is how long it has already failed, such as the wait for a server that does
+    not answer. The failure began with the first report. It is forgotten if no further report comes within
+    FAILING_SECONDS, because the process or its cluster is gone.
     """
     place = f"{role}/{cluster}"
     try:
@@ -169,7 +169,7 @@ def note_failure(role: Role, cluster: str, seconds: float = 0.0) -> None:
 
 
 def note_recovery(role: Role, cluster: str) -> None:
-    """Say that the work of a role for a cluster does not fail any more. Never fails because of Redis."""
+    """Report that the work of a role for a cluster no longer fails. Never fails because of Redis."""
     try:
         redis_client().hdel(_FAILING, f"{role}/{cluster}")
     except RedisError as error:
@@ -205,10 +205,8 @@ def _clock(answer: Any, began: float, now: float) -> _Clock:
 
 
 def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
-    """Return the health of all roles that an installation or a cluster needs, or that were seen within a day.
-
-    `now` is the time by the clock of this process. If Redis does not answer, all count as silent.
-    """
+    """Return the health of all roles that an installation or a cluster needs, or that were seen within a day. `now` is
+    the time by the clock of this process. If Redis does not answer, all roles count as silent."""
     wanted = [(role, "") for role in _IN_EVERY_INSTALLATION]
     wanted += [(role, cluster) for cluster in clusters for role in _IN_EVERY_CLUSTER]
     wanted += [(Role.SCHEDULER, cluster) for cluster in clusters if cluster in settings.OWN_SCHEDULERS]
@@ -239,7 +237,8 @@ def role_health(clusters: Sequence[str], now: float) -> list[RoleHealth]:
 
 
 def is_alive(role: Role, cluster: str = "") -> bool:
-    """Return whether a process of the role was heard lately. If Redis does not answer, all count as silent."""
+    """Return whether a process of the role sent a heartbeat recently. If Redis does not answer, all roles count as
+    silent."""
     signs = _signs()
     at = signs.seen.get((role, cluster))
     return at is not None and time.time() - signs.clock.ahead_seconds - at < SILENT_SECONDS

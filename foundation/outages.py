@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 
 
 def is_database_away(error: BaseException) -> bool:
-    """Return whether the error means that PostgreSQL is down, closed the connection, or has no disk or connection left:
-    no statement is at fault, and the same one succeeds later."""
+    """Return whether the error means that PostgreSQL is down, has closed the connection, or is out of disk space or
+    connections. The statement is not at fault then, and succeeds later."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
     return error.__cause__ is not None and is_database_away(error.__cause__)

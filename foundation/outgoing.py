@@ -83,8 +83,8 @@ def plain_words(said: object) -> str:
 
 
 def is_allowed(address: str, public_only: bool = False) -> bool:
-    """Return whether requests may go to this IP address. With OUTGOING_NETWORKS its networks are allowed; without it
-    every address except metadata services, or public addresses only."""
+    """Return whether requests may go to this IP address. If OUTGOING_NETWORKS is set, only its networks are allowed.
+    Otherwise every address except metadata services is allowed, or only public addresses."""
     found = _plain(ip_address(address.partition("%")[0]))
     if settings.OUTGOING_NETWORKS:
         return any(found in ip_network(network) for network in settings.OUTGOING_NETWORKS)

@@ -11,14 +11,15 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def die_with_parent(parent: int, wish: signal.Signals) -> None:
-    """Let this process, a child of `parent`, get `wish` as soon as that has ended. Only Linux offers it."""
+    """Ask the kernel to send the signal `wish` to this process, a child of `parent`, as soon as the parent has ended.
+    Only Linux offers this."""
     ask = to_die_with(parent, wish)
     if ask is not None:
         ask()
 
 
 def to_die_with(parent: int, wish: signal.Signals) -> Callable[[], None] | None:
-    """Return the request of `die_with_parent`, to be made after a fork; None if the kernel has no such request."""
+    """Return the request of `die_with_parent`, to be made after a fork; None if the kernel does not support it."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None, use_errno=True)  # loaded before a fork: little is safe after it

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 
 def read_scenarios(path: Path) -> list[dict[str, Any]]:
-    """Read a JSON list of objects, unpacked if the name ends in .gz. Raises CommandError with the fault."""
+    """Read a JSON list of objects, unpacked if the name ends in .gz. Raises CommandError, which names the fault."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         scenarios = json.loads(raw)

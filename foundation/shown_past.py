@@ -35,7 +35,7 @@ _opened_by: list[OpenPast] = []
 
 
 def opens_past(opener: OpenPast) -> None:
-    """Register the reader of past rows. The app that keeps them is above the apps that show them."""
+    """Register the reader of past rows. The app that keeps them is in a ring above the apps that show them."""
     _opened_by[:] = [opener]
 
 
@@ -46,19 +46,19 @@ def open_past(cluster_id: int, at: datetime) -> AbstractContextManager[Past]:
 
 
 def current_past() -> Past | None:
-    """The moment that is shown; None: the present."""
+    """Return the moment that is shown; None means the present."""
     return _current.get()
 
 
 def shown_time() -> datetime:
-    """The time of the rows that are shown: now, or that of the checkpoint."""
+    """Return the time of the rows that are shown: now, or the time of the checkpoint."""
     past = _current.get()
     return timezone.now() if past is None else past.taken_at
 
 
 @contextmanager
 def showing(past: Past) -> Iterator[Past]:
-    """Let readers know that the rows are past ones."""
+    """Mark the rows as past ones for readers."""
     token = _current.set(past)
     try:
         yield past

@@ -59,7 +59,7 @@ def roll_up(series: Iterable[Series], retention: Mapping[Resolution, timedelta],
     """Roll whole steps up into the next resolution, then drop samples older than their retention.
 
     Each run starts from the newest rolled-up step. A second run over the same samples writes the same rows, and a run
-    compensates for missed ones.
+    also catches up on missed runs.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         for each in series:

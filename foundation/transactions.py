@@ -17,7 +17,7 @@ _UNNOTICED: Final = "SET LOCAL kueueweb.unnoticed = 'on'"
 
 @contextmanager
 def hardware_transaction(cluster_id: int) -> Iterator[None]:
-    """A transaction that writes nodes, devices or slices, and so has locked the cluster's row first."""
+    """Open a transaction that writes nodes, devices or slices, and lock the cluster's row first."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT FROM accounts_cluster WHERE id = %s FOR NO KEY UPDATE", [cluster_id])
         yield
@@ -27,7 +27,8 @@ def hardware_transaction(cluster_id: int) -> Iterator[None]:
 def unnoticed_transaction(lock_timeout: str = "") -> Iterator[CursorWrapper]:
     """Open a transaction whose writes the triggers ignore, so that the scheduler does not read them back.
 
-    `lock_timeout`: how long it waits for each locked row, as PostgreSQL writes it; empty: as long as the session does.
+    `lock_timeout` is how long it waits for each locked row, as PostgreSQL writes it; empty means the session's own
+    timeout.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"{_UNNOTICED}; SET LOCAL lock_timeout = '{lock_timeout}'" if lock_timeout else _UNNOTICED)
@@ -35,10 +36,8 @@ def unnoticed_transaction(lock_timeout: str = "") -> Iterator[CursorWrapper]:
 
 
 def execute_unnoticed(statement: str, parameters: Sequence[Any]) -> int:
-    """Execute one statement as in `unnoticed_transaction`, and return the number of its rows.
-
-    PostgreSQL makes one transaction of the statements of one message, which spares BEGIN and COMMIT.
-    """
+    """Execute one statement as in `unnoticed_transaction`, and return the number of its rows. PostgreSQL runs the
+    statements of one message as one transaction, which saves BEGIN and COMMIT."""
     if connection.in_atomic_block:
         with unnoticed_transaction() as cursor:
             cursor.execute(statement, parameters)

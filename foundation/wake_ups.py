@@ -39,13 +39,13 @@ _log = logging.getLogger(__name__)
 
 
 def scheduler_queue(cluster: str) -> str:
-    """The queue of the workers that schedule a cluster: those of OWN_SCHEDULERS have workers of their own."""
+    """Return the queue of the workers that schedule a cluster. Clusters in OWN_SCHEDULERS have workers of their own."""
     return f"{_OWN_QUEUE}{cluster}" if cluster in settings.OWN_SCHEDULERS else _SCHEDULE_QUEUE
 
 
 def scheduled_cluster(queues: Iterable[str]) -> str | None:
-    """The only cluster that a worker of these queues schedules, "" for all without workers of their own, or None for
-    a worker that schedules none."""
+    """Return the only cluster that a worker of these queues schedules, "" for all clusters without their own workers,
+    or None for a worker that schedules no cluster."""
     for queue in queues:
         if queue == _SCHEDULE_QUEUE or queue.startswith(_OWN_QUEUE):
             return queue.removeprefix(_SCHEDULE_QUEUE).removeprefix("-")
@@ -53,46 +53,45 @@ def scheduled_cluster(queues: Iterable[str]) -> str | None:
 
 
 def wake_scheduler(cluster: str) -> None:
-    """On commit: start a run of cycles for the cluster named, unless one is already on its way. Never raises."""
+    """On commit, start a run of cycles for the named cluster, unless one is already on its way. Never raises."""
     transaction.on_commit(partial(_broker.send, SCHEDULE_TASK, scheduler_queue(cluster), cluster), robust=True)
 
 
 def request_push(cluster: str) -> None:
-    """On commit: asks a push worker to write the pending decisions of this cluster. Collapses as above and never
-    raises.
-    """
+    """On commit, ask a push worker to write the pending decisions of this cluster. Requests are merged like wake-ups.
+    Never raises."""
     transaction.on_commit(partial(_broker.send, PUSH_TASK, PUSH_QUEUE, cluster), robust=True)
 
 
 def request_release(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
-    """On commit: have Kueue's finalizer taken off pods of the cluster named, each by namespace and name. A request that
-    is lost is made again with the watcher's next list. Never raises."""
+    """On commit, request that Kueue's finalizer be removed from pods of the named cluster, each given by namespace and
+    name. A lost request is repeated with the watcher's next list. Never raises."""
     transaction.on_commit(partial(_broker.send, RELEASE_TASK, PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
 def request_forced_deletion(cluster: str, pods: Sequence[tuple[str, str]]) -> None:
-    """On commit: have pods of the cluster named, each by namespace and name, deleted without a kubelet. A request that
-    is lost is made again with the watcher's next list. Never raises."""
+    """On commit, request the deletion without a kubelet of pods of the named cluster, each given by namespace and name.
+    A lost request is repeated with the watcher's next list. Never raises."""
     transaction.on_commit(partial(_broker.send, FORCED_DELETION_TASK, PUSH_QUEUE, cluster, pods=pods), robust=True)
 
 
 def request_chore(task: str, seconds: float) -> None:
-    """Request a housekeeping task in a push worker within these seconds; it runs once for several requests. Never
-    raises.
-    """
+    """Request a housekeeping task in a push worker within this many seconds. Several requests cause one run. Never
+    raises."""
     _broker.send_once(task, PUSH_QUEUE, _key(task, ""), {}, seconds)
 
 
 @contextmanager
 def joined_wake_ups() -> Iterator[None]:
-    """Send the wake-ups of this thread's block at its end, each once: several commits then cause one run instead of a
-    run each."""
+    """Send the wake-ups of this thread's block at its end, without repetitions, so that several commits cause one run
+    instead of a run each."""
     with _broker.joined():
         yield
 
 
 def wake_taken(task: str, cluster: str) -> None:
-    """The task calls this before it reads anything: later changes need another wake-up."""
+    """Accept further wake-ups. The task calls this before it reads anything, because later changes need another
+    wake-up."""
     try:
         redis_client().delete(_key(task, cluster))
     except RedisError as error:
@@ -119,7 +118,7 @@ class _Broker:
 
     @contextmanager
     def joined(self) -> Iterator[None]:
-        """Delay the wake-ups of the block to its end; a block within another one changes nothing."""
+        """Delay the wake-ups of the block until its end. A nested block has no effect."""
         if self._joined.waiting is not None:
             yield
             return
@@ -133,7 +132,7 @@ class _Broker:
                 self._joined.waiting = None  # otherwise the thread's later wake-ups wait for a block that is over
 
     def send(self, task: str, queue: str, cluster: str, **arguments: Any) -> None:
-        """Send the task. One without arguments of its own is not sent while another is on its way."""
+        """Send the task. A task without arguments is not sent while another one is on its way."""
         waiting = self._joined.waiting
         if waiting is None or arguments:
             key = "" if arguments else _key(task, cluster)
@@ -151,7 +150,7 @@ class _Broker:
             self.send_once(task, queue, _key(task, cluster), {"cluster": cluster}, expires=60)
 
     def send_once(self, task: str, queue: str, key: str, kwargs: Mapping[str, Any], expires: float) -> None:
-        """Send the task, unless one with the same key, where it has one, is on its way."""
+        """Send the task, unless one with the same key (if it has a key) is on its way."""
         if time.monotonic() < self._paused_until:
             return
         try:

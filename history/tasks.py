@@ -18,7 +18,7 @@ from history.services.sampling.sample import sample
 
 @shared_task(name="history.tasks.sample_history")
 def sample_history() -> None:
-    """Note how queues, workloads and devices are."""
+    """Store samples of queues, workloads and devices."""
     for cluster in Cluster.objects.order_by("pk"):
         sample(cluster, timezone.now())
 

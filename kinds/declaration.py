@@ -137,12 +137,12 @@ class Reading:
                 self._take(holder, key, *below)
 
     def error(self, name: str, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID) -> None:
-        """Note a mistake in a field, at its place in this document."""
+        """Report a mistake in a field, at its place in this document."""
         holder, key = self._place(name)
         holder.error(key, rule, remedy, reason)
 
     def warn(self, name: str, text: str, *, entry: str = "") -> None:
-        """Note a warning about a field, or about an entry of it."""
+        """Report a warning about a field, or about an entry of it."""
         holder, key = self._place(name)
         holder.warn(f"{key}[{entry}]" if entry else key, text)
 
@@ -257,7 +257,8 @@ class Kind(ManifestKind):
         return [found.name for found in self.stored if found.name != "resource_groups"]
 
     def describe_columns(self) -> None:
-        """Give the row's columns the help of the fields, so that manifests, REST, forms and models have one text."""
+        """Copy the help of the fields to the row's columns, so that manifests, REST, forms and models have the same
+        text."""
         columns = {column.name: column for column in self.model._meta.concrete_fields}
         for found in self.fields:
             if found.name in columns:
@@ -279,10 +280,8 @@ class Kind(ManifestKind):
         body: Mapping[str, Any],
         before: KindSpec | None = None,
     ) -> KindSpec:
-        """Read our JSON of the object with this name; omitted fields get their defaults.
-
-        Fields that our JSON does not have stay as they were.
-        """
+        """Read our JSON of the object with this name. Omitted fields get their defaults; fields that our JSON does not
+        have keep their values."""
         top = FieldReader(report, "", body)
         top.ignore(*READ_ONLY, *(found.json_path for found in self.fields if found.read_only))
         for key, value in (("name", name), ("namespace", namespace)):
@@ -327,7 +326,7 @@ class Kind(ManifestKind):
         return manifest
 
     def spec_of(self, row: Any) -> KindSpec:
-        """The spec of a row, equal to that of the manifest from which the row would be created."""
+        """Return the spec of a row. It equals the spec of the manifest from which the row would be created."""
         meta = ObjectMeta(row.name, row.namespace if self.namespaced else "", row.labels, row.annotations)
         return KindSpec(meta, {found.name: found.type.of_row(row, found.name) for found in self.stored})
 

@@ -43,7 +43,7 @@ class FieldType(ABC):
         """The OpenAPI schema of the field in a manifest, without its description."""
 
     def beside(self, version: str) -> dict[str, Schema]:
-        """Further keys of manifests of a version that state the field's value: key -> schema."""
+        """Return the additional keys in manifests of a version that state the field's value: key -> schema."""
         return {}
 
     def of_row(self, row: Any, column: str) -> Any:
@@ -337,7 +337,7 @@ class Weight(FieldType):
 
 
 def read_quantities(holder: FieldReader, key: str) -> dict[str, str]:
-    """Resource name -> quantity as text; every mistake is noted and left out."""
+    """Read resource name -> quantity as text. Every mistake is reported, and its entry is left out."""
     listed = holder.fields(key)
     if listed is None:
         return {}

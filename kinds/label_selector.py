@@ -33,7 +33,7 @@ LABEL_SELECTOR_SCHEMA: Final = openapi.tree(
 
 
 def read_label_selector(fields: FieldReader, key: str) -> dict[str, Any] | None:
-    """A LabelSelector as stored: None if it is left out (selects nothing), `{}` for everything."""
+    """Read a LabelSelector as it is stored: None if it is missing (selects nothing), `{}` for everything."""
     selector = fields.fields(key)
     if selector is None:
         return None

@@ -53,7 +53,7 @@ class SteadyConnection(Connection):
     """A connection that workers and beat try again every few seconds, however long its server has been away."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Self:
-        """Connect, with short pauses between tries."""
+        """Connect, with short pauses between attempts."""
         super().ensure_connection(*args, **{"interval_max": MAX_PAUSE_SECONDS, **options})
         return self
 

@@ -10,13 +10,13 @@ class JSONSerializer:
     """For Django's Redis cache. Plain numbers stay plain, so that Redis can count them."""
 
     def dumps(self, value: Any) -> bytes | int:
-        """The value as it is stored. Raises TypeError for a value that JSON cannot represent."""
+        """Serialize the value for storage. Raises TypeError for a value that JSON cannot represent."""
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         return orjson.dumps(value)
 
     def loads(self, data: bytes) -> Any:
-        """The value again. What is no JSON, was not written by us: it counts as Redis not answering."""
+        """Load the stored value. Anything other than JSON was not written by us, and counts as Redis not answering."""
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError as error:

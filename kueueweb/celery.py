@@ -48,7 +48,7 @@ class Heartbeat(bootsteps.StartStopStep):
         self._timer: Any = None
 
     def start(self, parent: Any) -> None:
-        """Begin with the worker. Where its pool has threads, the thread of the cycles beats for the scheduler."""
+        """Start with the worker. If its pool has threads, the thread of the cycles sends the scheduler's heartbeat."""
         cluster = scheduled_cluster(parent.app.amqp.queues.consume_from)
         decides = cluster is not None and issubclass(parent.pool_cls, SoloPool)
         beat = (Role.SCHEDULER, cluster or "") if decides else (Role.PUSH, "")
@@ -67,7 +67,7 @@ app.steps["worker"].add(Heartbeat)
 @celeryd_init.connect
 @beat_init.connect
 def wait_for_tables(**_: Any) -> None:
-    """A worker that starts before `manage.py migrate` waits for it, and so does beat."""
+    """Wait for `manage.py migrate` before a worker or beat starts."""
     from foundation.migrated import wait_until_migrated  # models are not loaded yet when this module is imported
 
     wait_until_migrated()
@@ -76,14 +76,14 @@ def wait_for_tables(**_: Any) -> None:
 @worker_ready.connect
 @beat_init.connect
 def collect_seldom(**_: Any) -> None:
-    """Modules and settings are loaded at this point, and stay in memory."""
+    """Collect garbage seldom from now on: modules and settings are loaded, and stay in memory."""
     calm_the_collector()
 
 
 @task_prerun.connect
 @task_postrun.connect
 def keep_good_connections(sender: Any, **_: Any) -> None:
-    """Close connections that broke or are old before and after a task; all others serve the next one too."""
+    """Close broken and old connections before and after a task; all others serve the next task, too."""
     if not sender.request.is_eager:
         close_old_connections()
 
@@ -98,9 +98,8 @@ class BeatScheduler(Scheduler):
         self._chores = Chores()
 
     def tick(self, *args: Any, **options: Any) -> Any:
-        """Send the due tasks; return the seconds to sleep. Tasks that were sent by a clock that was ahead are due by
-        the present one: else none would be sent until it gets there.
-        """
+        """Send the due tasks; return the seconds to sleep. If tasks were sent while a clock was ahead, the current
+        clock decides when they are due again; otherwise none would be sent until it reaches that time."""
         if time.monotonic() - self._beat_at >= HEARTBEAT_SECONDS:
             self._beat_at = time.monotonic()
             touch_heartbeat(Role.BEAT)

@@ -38,7 +38,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         self._tasks: list[asyncio.Task[None]] = []
 
     async def connect(self) -> None:
-        """Accept first: a browser sees a close code only of a socket that was open."""
+        """Accept the socket first, because a browser sees a close code only of an open socket."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
         self._cluster = query.get("cluster", ["default"])[-1]
         await self.accept()
@@ -78,7 +78,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
             self._user = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Anything but a request to resume is ignored: no message of a client may break it."""
+        """Handle a request to resume; ignore everything else, so that no message of a client can break the stream."""
         if self._socket is None or text_data is None or len(text_data) > _MAX_MESSAGE:
             return
         with suppress(orjson.JSONDecodeError):
@@ -100,12 +100,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
                 await self.send(text_data=frame)
 
     async def rights_changed(self, message: dict[str, Any]) -> None:
-        """Check at once whether the stream may continue: a user has logged out, was deactivated or lost a token."""
+        """Check immediately whether the stream may continue: a user has logged out, was deactivated or lost a token."""
         if self._socket is not None:
             await self._may_go_on(self._socket)
 
     async def question_ended(self, message: dict[str, Any]) -> None:
-        """Pass on that a question of this user to the studio has ended, on the streams of its cluster."""
+        """Forward the end of this user's question to the studio, on the streams of its cluster."""
         if self._socket is not None and message["frame"]["cluster"] == self._cluster:
             await self.send(text_data=orjson.dumps(message["frame"]).decode())
 

@@ -29,7 +29,7 @@ _ORIGIN = re.compile(r"https?://[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?")
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable, or the content of the file that `NAME_FILE` points to, or the default."""
+    """Read the variable, or the content of the file that `NAME_FILE` points to, or return the default."""
     path = os.environ.get(f"{name}_FILE", "")
     if path and name in os.environ:
         raise _bad(name, "…", f"only one of {name} and {name}_FILE")
@@ -42,7 +42,7 @@ def text(name: str, default: str = "") -> str:
 
 
 def boolean(name: str, default: bool) -> bool:
-    """1, true, yes, on; or 0, false, no, off; in any case."""
+    """Read 1, true, yes, on; or 0, false, no, off; in any case."""
     value = text(name).lower()
     if not value:
         return default
@@ -54,7 +54,7 @@ def boolean(name: str, default: bool) -> bool:
 
 
 def integer(name: str, default: int, minimum: int = 0) -> int:
-    """A whole number, at least `minimum`."""
+    """Read a whole number, at least `minimum`."""
     value = text(name)
     if not value:
         return default
@@ -68,7 +68,7 @@ def integer(name: str, default: int, minimum: int = 0) -> int:
 
 
 def number(name: str, default: float, minimum: float = 0.0) -> float:
-    """A number, at least `minimum`."""
+    """Read a number, at least `minimum`."""
     value = text(name)
     if not value:
         return default
@@ -90,12 +90,13 @@ def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def words(name: str, default: str = "") -> list[str]:
-    """Words separated by commas; empty ones are dropped."""
+    """Read words separated by commas; empty ones are dropped."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
 def cluster_accounts(name: str, default: str = "") -> list[str]:
-    """Names of accounts of a cluster, separated by commas; no patterns, groups, or accounts of the cluster itself."""
+    """Read names of accounts of a cluster, separated by commas; no patterns, groups, or accounts of the cluster
+    itself."""
     found = words(name, default)
     for each in found:
         if not _ACCOUNT.fullmatch(each):
@@ -104,7 +105,7 @@ def cluster_accounts(name: str, default: str = "") -> list[str]:
 
 
 def base_path(name: str) -> str:
-    """A path such as /kueueweb, without a slash at its end; empty for the root."""
+    """Read a path such as /kueueweb, without a final slash; empty for the root."""
     path = text(name).rstrip("/")
     if path and not _BASE_PATH.fullmatch(path):
         raise _bad(name, path, "a path such as /kueueweb, of letters, digits, -, _ and .")
@@ -112,7 +113,7 @@ def base_path(name: str) -> str:
 
 
 def origins(name: str) -> list[str]:
-    """Origins, separated by commas: https://host or https://host:port."""
+    """Read origins, separated by commas: https://host or https://host:port."""
     found = words(name)
     for word in found:
         if not _ORIGIN.fullmatch(word):
@@ -121,7 +122,7 @@ def origins(name: str) -> list[str]:
 
 
 def networks(name: str) -> list[str]:
-    """Addresses and networks, separated by commas."""
+    """Read addresses and networks, separated by commas."""
     found = words(name)
     try:
         return [str(ip_network(word)) for word in found]
@@ -130,8 +131,8 @@ def networks(name: str) -> list[str]:
 
 
 def secret(name: str, *, lenient: bool = False) -> str:
-    """A secret for signing. Unless `lenient`, it must not be a placeholder or short; it may be empty if the feature
-    is not used."""
+    """Read a secret for signing. Unless `lenient`, it must not be a placeholder or short; it may be empty if the
+    feature is not used."""
     value = text(name)
     weak = len(value) < _MIN_SECRET_LENGTH or len(set(value)) < _MIN_SECRET_CHARACTERS
     if value and not lenient and (weak or _PLACEHOLDER.search(value)):
@@ -144,7 +145,7 @@ def secret(name: str, *, lenient: bool = False) -> str:
 
 
 def credential(name: str, *, lenient: bool = False) -> str:
-    """Read a credential that another service has issued: any text but a placeholder."""
+    """Read a credential that another service has issued: any text except a placeholder."""
     value = text(name)
     if not lenient and _PLACEHOLDER.search(value):
         raise ImproperlyConfigured(f"The environment variable {name} is a placeholder. Set the provider's value.")
@@ -152,7 +153,7 @@ def credential(name: str, *, lenient: bool = False) -> str:
 
 
 def issuer(name: str, *, lenient: bool = False) -> str:
-    """The URL of an OpenID Connect provider: `https`, or `http` on this machine; empty if there is none."""
+    """Read the URL of an OpenID Connect provider: `https`, or `http` on this machine; empty if there is none."""
     url = text(name)
     parts = urlsplit(url)
     if not url:
@@ -170,7 +171,7 @@ def issuer(name: str, *, lenient: bool = False) -> str:
 def check_oidc(
     *, issuer: str, client_id: str, scopes: Sequence[str], local_login: bool, group_roles: Sequence[str]
 ) -> None:
-    """Raises ImproperlyConfigured for settings of a login by a provider that contradict each other."""
+    """Raise ImproperlyConfigured for contradictory settings of the login by a provider."""
     if issuer and not client_id:
         raise ImproperlyConfigured("OIDC_ISSUER is set, but OIDC_CLIENT_ID is not. Register kueueweb at the provider.")
     if not issuer and (client_id or group_roles):
@@ -182,10 +183,11 @@ def check_oidc(
 
 
 def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
-    """Django's database settings from a libpq URL, `postgresql://user:password@host:port/name?option=value`.
+    """Read Django's database settings from a libpq URL, `postgresql://user:password@host:port/name?option=value`.
 
-    A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value, a
-    database that fails with this message on first use: commands that need none (simulate, place) run without it.
+    A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value,
+    return a database that fails with this message on first use: commands that need no database (simulate, place) run
+    without it.
     """
     url = text(name)
     if not url:
@@ -213,10 +215,8 @@ def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
 
 
 def process_name(arguments: Sequence[str]) -> str:
-    """The name of this process in the database, from its command line; the audit shows it if no user acts.
-
-    The audit's triggers recognise processes without a user by "kueueweb service".
-    """
+    """Return the name of this process in the database, from its command line; the audit shows it if no user acts. The
+    audit's triggers recognise processes without a user by "kueueweb service"."""
     path, words = Path(arguments[0] if arguments else ""), list(arguments[1:])
     program = path.parent.name if path.name == "__main__.py" else path.name
     if program == "celery":
@@ -240,7 +240,7 @@ def _account() -> str:
 
 
 def redis_url(name: str, default: str, *, lenient: bool = False) -> str:
-    """A URL as redis-py reads it: `redis://`, `rediss://` or `unix:///path/to/socket?db=0`."""
+    """Read a URL of the forms that redis-py accepts: `redis://`, `rediss://` or `unix:///path/to/socket?db=0`."""
     url = text(name, default)
     parts = urlsplit(url)
     if parts.scheme not in {"redis", "rediss", "unix"} or (parts.scheme == "unix" and not parts.path):
@@ -250,7 +250,7 @@ def redis_url(name: str, default: str, *, lenient: bool = False) -> str:
 
 
 def celery_broker_url(url: str) -> str:
-    """The same server in the words of Celery's transport, which calls a unix socket `redis+socket://`."""
+    """Return the same server as a URL of Celery's transport, which calls a unix socket `redis+socket://`."""
     parts = urlsplit(url)
     if parts.scheme != "unix":
         return url

@@ -62,7 +62,7 @@ class OutageInOneLine(logging.Filter):
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether PostgreSQL or Redis is away, or went away while it was asked, or that caused the error."""
+    """Return whether PostgreSQL or Redis is down or went down during a query, or whether that caused the error."""
     if isinstance(error, _AWAY):
         return True
     if is_database_away(error):
@@ -73,5 +73,5 @@ def is_outage(error: BaseException) -> bool:
 
 
 def in_one_line(text: str) -> str:
-    """The same words without line breaks."""
+    """Return the same words without line breaks."""
     return " ".join(text.split())

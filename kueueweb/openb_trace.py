@@ -24,8 +24,8 @@ class UnreadableTrace(ValueError):
 def read_trace(lines: Iterable[str], first_day: int, last_day: int) -> list[TracePod]:
     """Return the pods with GPUs that were created on these days and were scheduled, in the order of creation.
 
-    A pod runs for deletion_time - scheduled_time. Its like have the same requests and quality of service; then the same
-    number of GPUs and quality of service; then any. Raises UnreadableTrace.
+    A pod runs for deletion_time - scheduled_time. Similar pods have the same requests and quality of service; if there
+    are too few, the same number of GPUs and quality of service; then any pods. Raises UnreadableTrace.
     """
     rows = csv.DictReader(lines)
     missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]

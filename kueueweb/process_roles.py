@@ -85,7 +85,7 @@ class RoleThreads:
 def run_roles(app: Celery, roles: Collection[Role], cluster: str, watch: Work) -> Role | None:
     """Run these roles until SIGINT or SIGTERM; return the role that failed, if one did.
 
-    * cluster: the cluster that is scheduled, where it has a scheduler of its own (OWN_SCHEDULERS).
+    * cluster: the cluster that is scheduled, if it has its own scheduler (OWN_SCHEDULERS).
     * watch: the work of the watcher.
     """
     work: dict[Role, Work] = {Role.BEAT: lambda stopped: _beat(app, stopped), Role.WATCHER: watch}

@@ -33,5 +33,5 @@ def notify() -> None:
 
 @shared_task(name="notifications.tasks.prune_notifications")
 def prune() -> None:
-    """An end to old notifications."""
+    """Delete old notifications."""
     forget_notifications(timezone.now() - _RETENTION)

@@ -6,7 +6,7 @@ class QueuesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register which jobs prevent a cluster from being deleted, and describe the columns of the kinds."""
+        """Register the check for jobs that prevent the deletion of a cluster, and describe the columns of the kinds."""
         from accounts.services.cluster_settings import HANDOVER_CHECKS
         from queues.kinds import KINDS
         from queues.services.workload_objects import jobs_unknown_to_kueue

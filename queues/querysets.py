@@ -147,7 +147,8 @@ class PendingPositions:
     offset: int = 0
 
     def read(self) -> list[tuple[int, int, int]]:
-        """(primary key, position in the ClusterQueue, position in the LocalQueue) in the queue's order, from 0."""
+        """Return (primary key, position in the ClusterQueue, position in the LocalQueue) in the queue's order,
+        from 0."""
         with connection.cursor() as cursor:
             cursor.execute(
                 _PENDING,

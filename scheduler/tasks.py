@@ -56,7 +56,7 @@ _threads: Final[list[CycleThread]] = []
 
 @celeryd_after_setup.connect
 def stand_by(sender: str, instance: Any, **_: Any) -> None:
-    """A scheduler worker consumes no tasks before it leads: it waits here until the previous leader has ended."""
+    """Wait until the previous leader has ended. A scheduler worker consumes no tasks before it leads."""
     cluster = scheduled_cluster(instance.app.amqp.queues.consume_from)
     if cluster is not None:
         if cluster and cluster not in settings.OWN_SCHEDULERS:
@@ -79,7 +79,8 @@ def _sleep_while_standing_by(seconds: float) -> None:
 
 @worker_ready.connect
 def tick_while_leading(sender: Any, **_: Any) -> None:
-    """A leader ticks in the loop in which its tasks run: no message, and none while a task hangs."""
+    """Run the timers in the loop in which the leader's tasks run. This takes no message, and no timers run while a task
+    hangs."""
     if leadership.renew():
         sender.timer.call_repeatedly(TICK_SECONDS, tick)
 
@@ -116,10 +117,8 @@ def step_down(**_: Any) -> None:
 @shared_task(name=SCHEDULE_TASK)
 def run_cycles(cluster: str | None = None) -> None:
     """Schedule the cluster that a wake-up names, or all clusters that this process leads, until nothing more happens or
-    a second is over. A cluster that another scheduler runs is followed and shown.
-
-    In a worker with threads, the thread of the cycles does so, and the task does not wait for it.
-    """
+    a second has passed. A cluster that another scheduler runs is only followed and shown. In a worker with threads, the
+    thread of the cycles does this, and the task does not wait for it."""
     for thread in _threads:
         thread.request(cluster)
         return
@@ -168,7 +167,7 @@ class _Clusters:
         self._rows: list[Cluster] = []
 
     def all(self) -> list[Cluster]:
-        """In the order of keys."""
+        """Return the variants in the order of their keys."""
         versions = cluster_versions()
         if versions != self._versions:
             self._versions, self._rows = versions, list(Cluster.objects.order_by("pk"))
@@ -204,8 +203,8 @@ runs_while(
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer.
 
-    One worker at a time in each cluster, and two in total: URLs that do not answer keep neither all threads of the push
-    worker waiting nor, as a cluster's turn is short, another cluster.
+    One worker asks at a time in each cluster, and two in total. URLs that do not answer therefore never block all
+    threads of the push worker and, because a cluster's turn is short, never another cluster.
     """
     with try_one_of(LockedWork.WEBHOOK_CHECKS, _CHECKING_AT_ONCE) as mine:
         clusters = _scheduled() if mine else []

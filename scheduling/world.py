@@ -153,14 +153,14 @@ class World(WorldObjects):
     # -- cycles --------------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """Set the time. Workloads that waited for the end of a preemption protection become active once it has
-        ended; claims that were too costly to count may be counted now."""
+        """Set the time. Workloads that waited for the end of a preemption protection become active once it has ended;
+        claims that were too costly to count may be counted now."""
         self._state.advance(now)
         self._records.count_waiting_claims()
 
     def has_active(self) -> bool:
-        """Return whether a next cycle would have a head, as some active ClusterQueue has an active workload; or whether
-        it would read workloads again."""
+        """Return whether the next cycle would have work: an active ClusterQueue has an active workload, or workloads
+        must be read again."""
         self._refresh()
         self._read_outdated()
         if self._state.outdated:
@@ -255,8 +255,8 @@ class World(WorldObjects):
         return self._state.reservations.changes_after(now)
 
     def next_window_effect(self, now: float) -> float | None:
-        """Return the next time at which a window ends for which a queue waits, or starts and evicts a workload that
-        holds quota; None if there is none."""
+        """Return the next time at which a window ends that a queue waits for, or at which a window starts that evicts a
+        workload with quota; None if there is none."""
         state = self._state
         if not state.reservations:
             return None
@@ -285,8 +285,8 @@ class World(WorldObjects):
         return window_before_start(self._state, info, now)
 
     def evict_for_windows(self, now: float) -> list[str]:
-        """Ask the workloads whose nodes such a window has taken to stop; return their keys. For runs without the steps
-        of `scheduling.lifecycle.reconcile`."""
+        """Ask the workloads whose nodes such a window has taken to stop; return their keys. Used by runs without the
+        steps of `scheduling.lifecycle.reconcile`."""
         asked: list[str] = []
         for key in self.objects.reserving() if self._state.reservations else ():
             window, workload = self.evicting_window(key, now), self.workload(key)
@@ -314,8 +314,8 @@ class World(WorldObjects):
         self._preemption_skips = skips
 
     def undo(self, savepoint: Savepoint) -> None:
-        """Undo every `run_cycle` and every change of an object since the savepoint: the World decides and shows as if
-        it had never seen them. What it has computed for good, such as results of device selectors, stays known."""
+        """Undo every `run_cycle` and every change of an object since the savepoint: the World decides and reports as if
+        these had never happened. Permanent results, such as those of device selectors, stay known."""
         self._state.journal.close(undo=True)
         self._state.multifactor.forget()
         self._state.user_usage.forget()
@@ -350,7 +350,7 @@ class World(WorldObjects):
         return list(self._state.claim_users)
 
     def take_counted(self) -> list[str]:
-        """The keys of workloads whose claims were counted since the last call, which was too costly before."""
+        """Return the keys of workloads whose claims were counted since the last call, after being too costly before."""
         return self._records.take_counted()
 
     @property
@@ -373,7 +373,7 @@ class World(WorldObjects):
         return known is not None and known.topology_name is not None
 
     def places_all_pods_in(self, flavor: str) -> bool:
-        """Whether pods without devices get nodes from us in this flavor."""
+        """Return whether kueueweb assigns nodes to pods without devices in this flavor."""
         known = self._state.flavors.get(flavor)
         return self._state.places_all_pods and known is not None and not known.quota_only
 

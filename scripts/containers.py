@@ -90,7 +90,7 @@ def main(folder: Path) -> None:
 
 
 def container_engine(folder: Path) -> str:
-    """`docker` or `podman`; ends with what is missing where neither works here."""
+    """Return `docker` or `podman`; exit with the missing programs if neither works."""
     if shutil.which("docker") and succeeds("docker", "info"):
         return "docker"
     if os.geteuid() != 0:
@@ -106,14 +106,14 @@ def container_engine(folder: Path) -> str:
 
 
 def images() -> set[str]:
-    """The images that the Dockerfile and the compose file start from, with their digests."""
+    """Return the images that the Dockerfile and the compose file start from, with their digests."""
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"].values()
     named = {service["image"] for service in services} - {IMAGE}
     return named | set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
 
 
 def have(engine: str, image: str, folder: Path) -> str:
-    """The name under which the image is here: its own where it can be pulled, else its stand-in's."""
+    """Return the local name of the image: its own if it can be pulled, or else its stand-in's."""
     if succeeds(engine, "image", "inspect", image) or succeeds(engine, "pull", "--quiet", image):
         return image
     name = image.partition(":")[0]
@@ -130,7 +130,7 @@ def fingerprint(name: str) -> str:
 
 
 def make_stand_in(engine: str, name: str, tag: str, folder: Path) -> None:
-    """Debian's packages as an image, with the further files of the official image."""
+    """Build an image of Debian's packages with the additional files of the official image."""
     if not shutil.which("mmdebstrap"):
         sys.exit("No image registry answers, and building images requires mmdebstrap: apt install mmdebstrap")
     context = folder / name.replace("/", "-")
@@ -159,7 +159,7 @@ def succeeds(*command: str) -> bool:
 
 
 def run(*command: str) -> None:
-    """Exits with the command's own message if it fails."""
+    """Run the command; exit with its own message if it fails."""
     done = subprocess.run(command, check=False, text=True, capture_output=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")

@@ -56,7 +56,7 @@ def perform(arguments: list[str]) -> int:
 
 
 def install() -> int:
-    """`npm ci`, unless node_modules was made from this very lock."""
+    """Run `npm ci`, unless node_modules was installed from this exact lock file."""
     stamp = MODULES / ".kueueweb-lock"
     lock = fingerprint([FRONTEND / "package-lock.json"])
     if read(stamp) == lock:
@@ -70,7 +70,7 @@ def install() -> int:
 
 
 def build() -> int:
-    """`npm run build`, unless frontend/dist was built from these very sources."""
+    """Run `npm run build`, unless frontend/dist was built from these exact sources."""
     stamp = DIST / ".kueueweb-sources"
     sources = fingerprint(sorted(files_of(SOURCES)))
     if read(stamp) == sources:
@@ -91,7 +91,7 @@ def npm(*arguments: str) -> int:
 
 
 def node(*arguments: str) -> int:
-    """Run a script in frontend/ with the wheel's Node, which the processes that it starts use, too."""
+    """Run a script in frontend/ with the wheel's Node, which its child processes also use."""
     home = wheel() / "bin"
     # Node has its own list of authorities; the machine's list also has a company's proxy.
     told = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": os.pathsep.join([str(home), os.environ.get("PATH", "")])}
@@ -107,7 +107,7 @@ def wheel() -> Path:
 
 
 def files_of(names: Iterable[str]) -> Iterable[Path]:
-    """The files among the names, and those below the folders among them, without tests and without types alone."""
+    """Return the named files, and those in the named folders, without tests and without pure type files."""
     for name in names:
         path = FRONTEND / name
         found = path.rglob("*") if path.is_dir() else [path]

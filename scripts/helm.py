@@ -14,7 +14,7 @@ HELM = Source("helm.sh/helm/v4", "v4.3.1", {"helm": "./cmd/helm"})
 
 
 def main(target: Path) -> None:
-    """Build Helm, unless it is in the folder."""
+    """Build Helm, unless it is already in the folder."""
     if shutil.which("go") is None:
         sys.exit("Go is not installed; it is needed to build Helm from source.")
     target.mkdir(parents=True, exist_ok=True)

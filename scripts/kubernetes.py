@@ -131,7 +131,7 @@ def keep(folder: Path, source: Source, target: Path) -> None:
 
 
 def unpack(source: Source, folder: Path) -> Path:
-    """A copy of the module that can be built by itself: its parts are modules of the same release."""
+    """Copy the module so that it can be built on its own: its parts are modules of the same release."""
     downloaded = run("go", "mod", "download", "-json", f"{source.module}@{source.version}", directory=Path.cwd())
     shutil.copytree(json.loads(downloaded)["Dir"], folder)
     for path in (folder, *folder.rglob("*")):
@@ -143,7 +143,8 @@ def unpack(source: Source, folder: Path) -> Path:
 
 
 def without_local_replacements(text: str) -> str:
-    """A go.mod without replacements by folders of the same repository; Kubernetes releases its parts as v0.X.Y."""
+    """Return a go.mod without replacements by folders of the same repository; Kubernetes releases its parts as
+    v0.X.Y."""
     replaced = re.findall(r"^\s*(?:replace )?(\S+) => \.{1,2}/\S*$", text, re.MULTILINE)
     text = re.sub(r"^\s*(?:replace )?\S+ => \.{1,2}/\S*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^replace \(\s*\)\n", "", text, flags=re.MULTILINE)
@@ -154,7 +155,7 @@ def without_local_replacements(text: str) -> str:
 
 
 def build(folder: Path, programs: dict[str, str], target: Path) -> None:
-    """`go build` of each program into the target folder."""
+    """Run `go build` for each program into the target folder."""
     version = f"-X k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
     for name, package in programs.items():
         print(f"Building {name} ...", flush=True)

@@ -30,14 +30,15 @@ SLOW = (
 
 
 def changed_files(base: str) -> list[str]:
-    """The files that differ from the commit where this branch left `base`, those that are not committed included."""
+    """Return the files that differ from the commit where this branch left `base`, uncommitted ones included."""
     start = _git("merge-base", base, "HEAD").strip()
     names = _git("diff", "--name-only", start) + _git("ls-files", "--others", "--exclude-standard")
     return sorted(set(names.splitlines()))
 
 
 def quick_tests(changed: Iterable[str], imports: dict[str, set[str]]) -> list[str]:
-    """The test files to run, the most telling first. `imports`: of each test file, the modules that it imports."""
+    """Return the test files to run, the most informative first. `imports`: for each test file, the modules that it
+    imports."""
     files = [name for name in changed if name.endswith(".py")]
     sources = [name for name in files if not name.startswith("tests/")]
     helpers = {_module(name) for name in files if name.startswith("tests/") and name not in imports}

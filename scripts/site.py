@@ -44,7 +44,7 @@ _SETTINGS: Final = {
 
 
 def main(folder: Path) -> int:
-    """Write the site to the folder; return 0, or the number with which Sphinx fails."""
+    """Write the site to the folder; return 0, or Sphinx's exit code if it fails."""
     with tempfile.TemporaryDirectory() as staged:
         write_sources(Path(staged))
         settings = [word for name, value in _SETTINGS.items() for word in ("-D", f"{name}={value}")]

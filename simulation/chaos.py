@@ -22,7 +22,7 @@ class Chaos:
     disconnect_rate: float = 0.0
 
     def change(self, values: dict[str, Any]) -> None:
-        """Sets the named values, all or none. Raises ApiError (400) for an unknown name or a value out of range."""
+        """Set the named values, all or none. Raises ApiError (400) for an unknown name or a value out of range."""
         known = {field.name for field in fields(self)}
         for name, value in values.items():
             if name not in known:
@@ -34,11 +34,11 @@ class Chaos:
             setattr(self, name, float(value))
 
     def copies(self, random: Random) -> int:
-        """How often the next event is sent: 0, 1 or 2 times."""
+        """Return how often the next event is sent: 0, 1 or 2 times."""
         if self.drop_rate and random.random() < self.drop_rate:
             return 0
         return 2 if self.repeat_rate and random.random() < self.repeat_rate else 1
 
     def disconnects(self, random: Random) -> bool:
-        """Whether the connection breaks here."""
+        """Return whether the connection breaks here."""
         return bool(self.disconnect_rate) and random.random() < self.disconnect_rate

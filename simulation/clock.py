@@ -10,7 +10,7 @@ class Clock(Protocol):
     """The source of the simulated time. A time scale divides durations of pods and jobs, never timestamps."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         ...
 
 
@@ -29,5 +29,5 @@ class VirtualClock:
         return self._now
 
     def advance_to(self, moment: float) -> None:
-        """Moves forward to `moment`; time never goes back."""
+        """Move forward to `moment`; time never goes back."""
         self._now = max(self._now, moment)

@@ -124,7 +124,7 @@ class SimulatedCluster:
                 self.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     def add(self, manifest: JsonObject) -> JsonObject:
-        """Creates one object, and the namespace that it names where that is missing. Raises ApiError."""
+        """Create one object, and its namespace if that is missing. Raises ApiError."""
         resource = BY_KIND.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
         if resource is None:
             unknown = f"{manifest.get('apiVersion')} {manifest.get('kind')}"
@@ -139,7 +139,7 @@ class SimulatedCluster:
         return self.registry.create(resource, namespace, manifest, Writer("simulated-cluster"))
 
     def serves(self, resource: Resource) -> bool:
-        """Whether the API has it: a custom resource is there with its CustomResourceDefinition."""
+        """Return whether the API serves the kind. A custom resource exists once its CustomResourceDefinition does."""
         if not resource.custom:
             return True
         definition = self.store.get(CRDS, "", crd_name(resource)) or {"spec": {"versions": ()}}
@@ -157,7 +157,7 @@ class SimulatedCluster:
                 self.add(crd_of(resource))
 
     def settle(self) -> float | None:
-        """Acts on everything that is due by now; returns the next time at which something is due."""
+        """Act on everything that is due by now; return the next time at which something is due."""
         now = self.clock.now()
         while True:
             while self._work:
@@ -167,7 +167,7 @@ class SimulatedCluster:
             self._enqueue(heapq.heappop(self._timers)[1])
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass on a virtual clock, step by step, so that each thing happens at its own moment."""
+        """Let time pass on a virtual clock, step by step, so that each event happens at its own moment."""
         if not isinstance(self.clock, VirtualClock):
             raise TypeError("only a virtual clock can be advanced")
         end = self.clock.now() + seconds
@@ -203,12 +203,12 @@ class SimulatedCluster:
             raise bad_request(f"unknown node state {state!r}; there are {known}")
 
     def set_device_health(self, uuid: str, healthy: bool) -> None:
-        """Makes a device healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
+        """Make a device healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
         if not self._plugin.set_device_health(uuid, healthy):
             raise not_found("devices", uuid)
 
     def save(self) -> None:
-        """Writes the snapshot, whole or not at all; nothing happens without a file."""
+        """Write the snapshot, all or nothing; do nothing without a file."""
         if self.snapshot is None:
             return
         state = {**self.store.dump(), "seed": self.registry.seed}
@@ -285,7 +285,7 @@ class SimulatedCluster:
 
 
 def with_node_defaults(manifest: JsonObject, now: float) -> JsonObject:
-    """A node as a kubelet registers it: ready by default, and with its capacity as allocatable resources."""
+    """Return a node as a kubelet registers it: ready by default, and with its capacity as allocatable resources."""
     status = dict(manifest.get("status") or {})
     status.setdefault("capacity", {"cpu": "64", "memory": "256Gi", "pods": "110"})
     status.setdefault("allocatable", dict(status["capacity"]))

@@ -31,7 +31,7 @@ class Control:
         self._cluster = cluster
 
     def answer(self, request: Request) -> Answer | None:
-        """The answer, or None if the path is not one of these."""
+        """Return the answer; None if the path is not one of these."""
         if request.path not in (CHAOS_PATH, CLOCK_PATH):
             return None
         try:

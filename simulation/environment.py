@@ -54,7 +54,7 @@ class Controller(Protocol):
     """Brings one object a step closer to what it asks for, from what is stored alone (level-triggered)."""
 
     def reconcile(self, namespace: str, name: str) -> float | None:
-        """Acts on the present object; returns when to look again, in seconds since the epoch, if time decides."""
+        """Act on the current object; return when to look again, in seconds since the epoch, if time decides."""
         ...
 
 
@@ -73,18 +73,16 @@ class Environment:
         return self.registry.clock.now()
 
     def scaled(self, seconds: float) -> float:
-        """Cluster seconds as seconds of the clock."""
+        """Convert cluster seconds to seconds of the clock."""
         return seconds / self.options.time_scale
 
     def draw(self, *parts: str) -> float:
-        """A number in [0, 1) fixed by the seed and the parts."""
+        """Return a number in [0, 1) that the seed and the parts determine."""
         return draw(self.registry.seed, *parts)
 
     def create(self, plural: str, item: JsonObject, manager: str) -> JsonObject | None:
-        """Creates an object for a controller; None if it exists already or its namespace is going away.
-
-        Raises RefusedByWebhook; it is tried again then.
-        """
+        """Create an object for a controller; None if it already exists or its namespace is being deleted. Raises
+        RefusedByWebhook; the creation is then retried."""
         try:
             return self.registry.create(BY_PLURAL[plural], namespace_of(item), item, Writer(manager))
         except ApiError as error:

@@ -99,18 +99,16 @@ def example_fleet() -> list[JsonObject]:
 
 
 def fleet(name: str) -> list[JsonObject]:
-    """The nodes of a fleet by its name: the examples', beside them with SEVERAL a node of GPUs in MIG mode and one
-    of NPUs, with MIXED one node of every vendor."""
+    """Return the nodes of a fleet by its name: those of the examples, with SEVERAL also a node of GPUs in MIG mode and
+    one of NPUs, with MIXED also one node of every vendor."""
     if name == SEVERAL:
         return [*example_fleet(), *(node for node in mixed_fleet() if node["metadata"]["name"] in _SEVERAL)]
     return [*example_fleet(), *(mixed_fleet() if name == MIXED else ())]
 
 
 def read_manifests(path: Path) -> list[JsonObject]:
-    """The objects of a YAML file with one or more documents; a List counts as its items.
-
-    Raises ValueError, naming the document, where one is not an object with a kind; OSError and yaml.YAMLError too.
-    """
+    """Read the objects of a YAML file with one or more documents; a List counts as its items. Raises ValueError, naming
+    the document, if one is not an object with a kind; also OSError and yaml.YAMLError."""
     found: list[JsonObject] = []
     with path.open(encoding="utf-8") as stream:
         for number, document in enumerate(yaml.safe_load_all(stream), start=1):

@@ -34,10 +34,8 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int, uds: str | None = None) -> socket.socket:
-    """A listening socket; port 0 chooses a free one. Raises OSError.
-
-    Connections made before the server runs wait in the socket's backlog, so no client has to poll for it.
-    """
+    """Open a listening socket; port 0 chooses a free one. Raises OSError. Connections made before the server runs wait
+    in the socket's backlog, so no client has to poll for it."""
     if uds:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(uds)
@@ -56,5 +54,5 @@ def address(listening: socket.socket) -> str:
 
 
 def serve(cluster: SimulatedCluster, listening: socket.socket) -> None:
-    """Serves until SIGINT or SIGTERM; the snapshot, if there is one, is saved at the end."""
+    """Serve until SIGINT or SIGTERM; the snapshot, if there is one, is saved at the end."""
     Server(cluster).run([listening])

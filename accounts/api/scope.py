@@ -44,8 +44,8 @@ class ClusterView(GenericAPIView[Any]):
     """Whether writes of this view are refused in clusters whose objects our rows only mirror."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back, and that of a read with
-        `at` in one that shows the rows of that moment."""
+        """Wrap the handler of a write with `dry_run=true` in a transaction that is rolled back. Wrap the handler of a
+        read with `at` in a transaction that shows the rows of that moment."""
         super().initial(request, *args, **kwargs)
         method = request.method or ""
         if self.looks_back and self.reads_past_rows and method in SAFE_METHODS and AT in request.query_params:
@@ -114,7 +114,8 @@ def moment_in(request: Request) -> datetime:
 
 
 def moment_of(text: str) -> datetime | None:
-    """The moment in UTC; None for a text that is no time with a zone, or one before the year 1 or after 9999."""
+    """Return the moment in UTC; None for text that is not a time with a zone, or a time before the year 1 or after
+    9999."""
     try:
         found = parse_datetime(text)
         return None if found is None or found.tzinfo is None else found.astimezone(UTC)
@@ -123,5 +124,6 @@ def moment_of(text: str) -> datetime | None:
 
 
 def past_headers(past: Past) -> dict[str, str]:
-    """The checkpoint on which an answer about the past rests, and whether it is of the very moment."""
+    """Return the headers that name the checkpoint of an answer about the past, and whether it is exactly of the
+    requested moment."""
     return {"Kueueweb-Checkpoint": past.taken_at.isoformat(), "Kueueweb-Exact": str(past.exact).lower()}

@@ -30,7 +30,7 @@ class LoginThrottle(AddressThrottle):
         return f"throttle-login-{_who(request, self.get_ident(request))}"
 
     def forget(self, request: Request, view: APIView) -> None:
-        """The password was right: the next tries count from none, and the user is known from this address."""
+        """Reset the count after a correct password, and remember that the user is known from this address."""
         self.cache.delete(self.get_cache_key(request, view))
         self.cache.set(f"known-login-{_who(request, self.get_ident(request))}", True, _KNOWN_SECONDS)
 

@@ -88,12 +88,12 @@ def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
 
 
 def created(token: dict[str, Any], address: str) -> Response:
-    """The answer with a new token: Location is the address at which it is revoked, below its owner's list."""
+    """Answer with a new token. The header Location is the address at which it is revoked, in its owner's list."""
     return Response(token, status.HTTP_201_CREATED, headers={"Location": f"{address}{token['id']}/"})
 
 
 def require_whole(request: Request) -> None:
-    """Raises NotPermitted for a token that may not do all that its user may: it cannot create or revoke others."""
+    """Raise NotPermitted for a token with fewer rights than its user: it cannot create or revoke others."""
     if not scope_of(request.user).is_whole:
         raise NotPermitted("This token is limited. To create or revoke tokens, log in or use a token without limits.")
 

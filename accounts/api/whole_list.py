@@ -12,7 +12,7 @@ class WholeList(BasePagination):
     """
 
     def get_paginated_response(self, data: Any) -> Response:
-        """The only page."""
+        """Answer with the only page."""
         return Response({"results": data, "next": None})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -24,5 +24,5 @@ class WholeList(BasePagination):
         return {"type": "object", "required": ["results", "next"], "properties": properties}
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """None."""
+        """Return no parameters."""
         return []

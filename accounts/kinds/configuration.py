@@ -51,9 +51,10 @@ class _Version(StrEnum):
 
 
 def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
-    """The Configuration in its v1beta2 form, with apiVersion and kind: blocks that v1beta1 switches off are left out.
+    """Return the Configuration in its v1beta2 form, with apiVersion and kind.
 
-    Each field acts, or is refused by its name; settings of Kueue's own Deployment are accepted without effect.
+    Blocks that v1beta1 switches off are left out. Each field either has an effect or is refused by its name; settings
+    of Kueue's own Deployment are accepted without effect.
     """
     read_metadata(top, namespaced=False, nameless=True)
     old = version == _Version.V1BETA1

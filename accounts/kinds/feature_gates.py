@@ -60,7 +60,7 @@ class FeatureGate:
     standing: Standing
 
     def allows(self, *, on: bool) -> bool:
-        """Whether the gate may be set this way."""
+        """Return whether the gate may have this value."""
         if self.standing is Standing.ALWAYS_ON:
             return on
         return not on or self.standing is not Standing.ALWAYS_OFF

@@ -41,7 +41,8 @@ def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) ->
 
 
 def enabled_frameworks(configuration: Mapping[str, Any]) -> frozenset[str]:
-    """The frameworks that a Configuration lists, and `pod` where one of them needs it; empty: all of them."""
+    """Return the frameworks that a Configuration lists, and `pod` if one of them needs it; empty means all
+    frameworks."""
     listed = frozenset((configuration.get("integrations") or {}).get("frameworks") or ())
     return listed | {POD} if listed & _OF_GATED_PODS else listed
 

@@ -51,7 +51,7 @@ class CustomLabel:
     tracked: tuple[str, ...]
 
     def value(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-        """The value that an object with these labels and annotations gives."""
+        """Return the value for an object with these labels and annotations."""
         found = annotations.get(self.annotation_key, "") if self.annotation_key else labels.get(self.label_key, "")
         return found if not self.tracked or found in self.tracked else UNTRACKED
 

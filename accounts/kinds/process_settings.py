@@ -39,10 +39,8 @@ def visibility_listener(configuration: Mapping[str, Any]) -> Listener:
 
 
 def request_rate(configuration: Mapping[str, Any], per_second: float, burst: float) -> tuple[float, float]:
-    """How many requests a process may send to the cluster in a second, and at once; a negative rate: any number.
-
-    `per_second`, `burst`: if the Configuration does not set it.
-    """
+    """Return how many requests a process may send to the cluster per second, and in a burst; a negative rate means no
+    limit. `per_second` and `burst` apply if the Configuration does not set them."""
     block = configuration.get("clientConnection") or {}
     said = block.get("qps")
     rate = per_second if said is None else float(said) if said > 0 else _ANY_NUMBER
@@ -60,7 +58,7 @@ def requires_tls_13(configuration: Mapping[str, Any]) -> bool:
 
 
 def tls_1_2_ciphers(configuration: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cipher suites of TLS 1.2 that servers offer, by OpenSSL's names; empty: the library's choice."""
+    """Return the cipher suites of TLS 1.2 that servers offer, by OpenSSL's names; empty means the library's choice."""
     suites = (configuration.get("tls") or {}).get("cipherSuites") or ()
     return tuple(_CIPHERS[name] for name in suites if name in _CIPHERS)
 
@@ -80,10 +78,10 @@ _ALWAYS_OFFERED: Final = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "T
 
 
 def read_process_settings(top: FieldReader, *, old: bool) -> None:
-    """Note what is wrong with the fields about Kueue's program.
+    """Report mistakes in the fields about Kueue's program.
 
     The sizes of its Deployment (`health`, `leaderElection`, `controller`, `metrics.bindAddress`) are accepted without
-    effect: the replicas, probes and ports of our processes are those of our own manifests.
+    effect, because the replicas, probes and ports of our processes are set in our own manifests.
     """
     top.text("namespace", syntax=dns_label)
     _read_listeners(top)

@@ -23,7 +23,7 @@ class AuditRecordQuerySet(models.QuerySet["AuditRecord"]):
     """Queries for the records of an object."""
 
     def about(self, name: str) -> Self:
-        """Records about the object of this name, including entries that list several names."""
+        """Return records about the object of this name, including entries that list several names."""
         return self.filter(Q(name=name) | Q(name="", after__names__contains=[name]))
 
     def with_part(self, text: str) -> Self:

@@ -102,7 +102,7 @@ class Access:
         return frozenset(namespace for namespace in self.roles if "audit" in self._verbs(namespace))
 
     def sees(self, namespace: str) -> bool:
-        """Whether objects of this namespace may be known to exist."""
+        """Return whether the user may know that objects of this namespace exist."""
         return self.is_superuser or "view" in self._verbs(namespace)
 
     def may(self, verb: Verb, kind: str, namespace: str = "") -> bool:

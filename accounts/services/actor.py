@@ -36,7 +36,7 @@ _SAFE_METHODS: Final = ("GET ", "HEAD ", "OPTIONS ")
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[Actor]:
-    """Attribute changes within the block to this actor, from the moment that `act_as` names the user."""
+    """Attribute changes within the block to this actor, as soon as `act_as` names the user."""
     token, told = _actor.set(actor), _told.set(False)
     try:
         yield actor
@@ -72,7 +72,7 @@ def request_id() -> str:
 
 @contextmanager
 def because(reason: str) -> Iterator[None]:
-    """Write this reason, before the one that the user gives, into the audit records of the block's transactions."""
+    """Put this reason before the user's own reason in the audit records of the block's transactions."""
     actor = _actor.get()
     if actor is None:
         with acting(Actor(reason=reason)):

@@ -65,10 +65,11 @@ HANDOVER_CHECKS: Final[list[Callable[[Cluster], Sequence[str]]]] = []
 
 
 def set_mode(cluster: Cluster, mode: ClusterMode) -> None:
-    """Set whether we observe, shadow or schedule the cluster. The workers and the watcher follow within seconds.
+    """Set whether kueueweb observes, shadows or schedules the cluster.
 
-    When we begin to decide in place of another scheduler, we serve its objects, so that the way back stays open.
-    Raises `Conflict` if the other scheduler would stop what we have started.
+    The workers and the watcher follow within seconds. When kueueweb starts to decide in place of another scheduler, it
+    serves that scheduler's objects, so that the way back stays open. Raises `Conflict` if the other scheduler would
+    stop jobs that kueueweb has started.
     """
     with transaction.atomic():
         # Each batch of decisions compares the generation, so that none stands that was made in the mode before.
@@ -104,8 +105,7 @@ def set_serves_kueue_objects(cluster: Cluster, *, serves: bool) -> None:
 
 
 def set_device_binding(cluster: Cluster, binding: DeviceBinding) -> None:
-    """Set the scheduler that binds pods with devices. Pods that are gated already keep the one that they were
-    created for."""
+    """Set the scheduler that binds pods with devices. Gated pods keep the scheduler that they were created for."""
     Cluster.objects.exclude(device_binding=binding).filter(pk=cluster.pk).update(device_binding=binding)
     request_push(cluster.name)
 
@@ -117,7 +117,7 @@ def set_placement(cluster: Cluster, placement: PlacementScope) -> None:
 
 
 def set_accepted_managers(cluster: Cluster, names: Sequence[str]) -> None:
-    """Set the managers whose MultiKueue may run workloads in the cluster, where it acts with our account."""
+    """Set the managers whose MultiKueue may run workloads in the cluster. They act there with kueueweb's account."""
     Cluster.objects.filter(pk=cluster.pk).update(accepts_workloads_from=sorted(set(names)))
     request_push(cluster.name)
 
@@ -194,9 +194,8 @@ def _check_version(cluster: Cluster, kind: str, key: str, read: ObjectMeta, cont
 def apply_configuration(
     cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "", read: ObjectMeta = _UNREAD
 ) -> Action:
-    """Replace Kueue's Configuration of the cluster. Raises `Conflict` if its resourceVersion is no longer the one that
-    the writer has `read` (`0`: there was none).
-    """
+    """Replace Kueue's Configuration of the cluster. Raises `Conflict` if its resourceVersion has changed since the
+    writer `read` it (`0`: there was none)."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     if row.configuration != configuration:
         _check_version(cluster, "Configuration", CONFIGURATION_NAME, read, row.configuration or None)
@@ -229,10 +228,8 @@ def apply_device_plugin(
     applied_set: str = "",
     read: ObjectMeta = _UNREAD,
 ) -> Action:
-    """Replace one ConfigMap (`namespace/name`) of the device plugin; the settings of all of them together count.
-
-    Raises `Conflict` if its resourceVersion is no longer the one that the writer has `read`.
-    """
+    """Replace one ConfigMap (`namespace/name`) of the device plugin. The settings of all its ConfigMaps apply together.
+    Raises `Conflict` if the resourceVersion has changed since the writer `read` it."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
     before = objects.get(key)

@@ -31,7 +31,7 @@ class GroupRole:
 
 
 def read_group_roles(words: Sequence[str]) -> frozenset[GroupRole]:
-    """The rules as the setting writes them. Raises ImproperlyConfigured, naming the rule."""
+    """Read the rules from the setting. Raises ImproperlyConfigured, which names the rule."""
     return frozenset(_read(word) for word in words)
 
 

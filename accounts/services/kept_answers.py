@@ -19,7 +19,7 @@ _RESERVE: Final = """
 
 
 def reserve(user_id: int, key: str, fingerprint: str) -> bool:
-    """Whether the key is new. Waits for a request with the same key that is under way."""
+    """Reserve the key; return whether it is new. Waits for a request in progress with the same key."""
     now = timezone.now()
     KeptAnswer.objects.filter(user_id=user_id, key=key, created_at__lt=now - KEPT).delete()
     with connection.cursor() as cursor:

@@ -40,7 +40,7 @@ def create_missing_namespaces(
 
 
 def note_namespaces(cluster: Cluster, present: Collection[str], gone: Collection[str], *, listed: bool) -> None:
-    """Note which namespaces the cluster has. `listed`: all that it has are present."""
+    """Record which namespaces the cluster has. `listed`: the list is complete."""
     if not (present or gone or listed):
         return
     with connection.cursor() as cursor:

@@ -51,8 +51,8 @@ class Reach:
     def permitting(self, verb: Verb, kind: str, also: Callable[[Access], bool] | None = None) -> Reach:
         """Keep the clusters in which the user may do this to objects of the kind, or which `also` permits.
 
-        As with roles, `*` leaves the others out. Raises `NotPermitted` if a named cluster is refused, or if none is
-        left.
+        With `*`, other clusters are left out, as they are for roles. Raises `NotPermitted` if a named cluster is
+        refused, or if no cluster is left.
         """
         left = {
             pk: (cluster, access)
@@ -69,10 +69,8 @@ class Reach:
         return {pk: access.visible_namespaces() for pk, (_, access) in self._parts.items()}
 
     def rows(self, column: str = "", allowed: Mapping[int, Names] | None = None, *, cluster: str = "cluster") -> Q:
-        """Rows of these clusters; with a column, those of them in which it is one of the names allowed there.
-
-        `cluster` is the column of a row's cluster: its key, or its name if the column's name ends in `_name`.
-        """
+        """Return rows of these clusters; with a column, only rows whose value is one of the names allowed there.
+        `cluster` is the column of a row's cluster: its key, or its name if the column's name ends in `_name`."""
         together: dict[frozenset[str] | None, list[Any]] = {}
         for pk, (row, _) in self._parts.items():
             names = None if allowed is None else allowed[pk]
@@ -90,9 +88,10 @@ class Reach:
 
 
 def reach_of(user: AbstractBaseUser | AnonymousUser, names: Sequence[str] | None) -> Reach:
-    """The clusters of these names, or all in which the user has a role. Two queries, however many they are.
+    """Return the clusters with these names, or all clusters in which the user has a role.
 
-    Raises `NotPermitted` without a role in each of them, or in any; `NotFound` for one that does not exist.
+    Two queries, however many clusters there are. Raises `NotPermitted` if the user lacks a role in one of them, or has
+    no role at all; `NotFound` for a cluster that does not exist.
     """
     if names is None:
         found = {row.name: row for row in Cluster.objects.order_by("name")}

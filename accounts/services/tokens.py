@@ -115,10 +115,10 @@ class RevokeTokens:
     """Revokes tokens when a password changes. It is a password validator because Django calls these at every change."""
 
     def validate(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        """Any password will do."""
+        """Accept any password."""
 
     def password_changed(self, password: str, user: AbstractBaseUser | None = None) -> None:
-        """Revoke all tokens: an attacker who knew the old password may have created some."""
+        """Revoke all tokens, because an attacker who knew the old password may have created some."""
         if user is not None and user.pk is not None:
             revoke_tokens(user)
 

@@ -60,7 +60,7 @@ def _text(value: Any) -> str:
 
 
 def answer(call: Call[T], response: httpx.Response) -> T:
-    """The answer's value; raises `ApiError` for a refusal."""
+    """Return the answer's value. Raises `ApiError` for a refusal."""
     if response.is_success or response.status_code == HTTPStatus.NOT_MODIFIED:
         return call.read(response)
     content = _refusal(response)
@@ -100,7 +100,8 @@ def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def path(*parts: str) -> str:
-    """The path of an object; each part is escaped. Raises `ClientError` for dots, which would lead elsewhere."""
+    """Build the path of an object; each part is escaped. Raises `ClientError` for the names . and .., which would lead
+    to another address."""
     if any(part in (".", "..") for part in parts):
         raise ClientError("Invalid value: a name is not . or ..")
     return "".join(f"{quote(part, safe='')}/" for part in parts if part)
@@ -111,7 +112,7 @@ def _json(response: httpx.Response) -> Any:
 
 
 def page(noun: str, *names: str, **filters: Any) -> Call[Page]:
-    """One page of a list."""
+    """Read one page of a list."""
     return Call("GET", path(noun, *names), _json, {"limit": MAX_PAGE, **filters})
 
 
@@ -121,7 +122,7 @@ def read(noun: str, *names: str, **parameters: str) -> Call[Object]:
 
 
 def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:
-    """One object and its ETag ("" if the server gives none)."""
+    """Read one object and its ETag ("" if the server gives none)."""
     return Call("GET", path(noun, *names), lambda response: (response.json(), response.headers.get("ETag", "")))
 
 
@@ -132,20 +133,19 @@ def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "", dry
 
 
 def delete(noun: str, *names: str, dry_run: bool = False) -> Call[bool]:
-    """Delete an object. The answer is True if it is gone, False if it will be deleted once nothing uses it."""
+    """Delete an object. The answer is True if it was deleted, False if it will be deleted once it is unused."""
     parameters = {"dry_run": dry_run or None}
     return Call("DELETE", path(noun, *names), lambda found: found.status_code == HTTPStatus.NO_CONTENT, parameters)
 
 
 def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
-    """One workload, whole."""
+    """Read one workload with all fields."""
     return Call("GET", path("workloads", namespace, name), _json)
 
 
 def changed_workload(namespace: str, name: str, version: str, seconds: int) -> Call[WorkloadDetail | None]:
-    """One workload, once its resource_version is another than this; None if it has not changed after this many seconds.
-    Without a version it is answered at once.
-    """
+    """Read one workload as soon as its resource_version differs from this one; None if it has not changed after this
+    many seconds. Without a version, the answer comes at once."""
     return Call(
         "GET",
         path("workloads", namespace, name),
@@ -156,7 +156,7 @@ def changed_workload(namespace: str, name: str, version: str, seconds: int) -> C
 
 
 def watch_workload(namespace: str, name: str, version: str = "") -> Call[str]:
-    """One workload and each newer state of it, an event on each line; with a version, those that are newer."""
+    """Read one workload and each newer state of it, one event per line; with a version, only newer states."""
     return Call(
         "GET",
         path("workloads", namespace, name),
@@ -180,7 +180,7 @@ def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "")
 
 
 def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
-    """`hold`, `release`, `requeue`, `cancel` or `finish` many workloads. The answer names those that changed."""
+    """Hold, release, requeue, cancel or finish many workloads (`verb`). The answer names those that changed."""
     return Call(
         "POST",
         f"workloads/{verb}/",
@@ -190,12 +190,13 @@ def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
 
 
 def act_on(verb: str, keys: Sequence[Key], *, dry_run: bool = False, **more: Any) -> Call[Object]:
-    """The same with `priority` and dry runs: {changed: [key], skipped: [{namespace, name, reason, message}]}."""
+    """Act as `act` does, with `priority` and dry runs: {changed: [key], skipped: [{namespace, name, reason,
+    message}]}."""
     return Call("POST", f"workloads/{verb}/", _json, {"dry_run": dry_run or None}, {"workloads": list(keys), **more})
 
 
 def preview(manifests: str, **options: Any) -> Call[Object]:
-    """The consequences of manifests, which are not stored. Options: effects, delete."""
+    """Preview the effects of manifests, which are not stored. Options: effects, delete."""
     return Call("POST", "preview/", _json, options, manifests)
 
 
@@ -205,7 +206,7 @@ def apply(manifests: str, **options: Any) -> Call[ApplyResult]:
 
 
 def manifests(kind: str, *names: str) -> Call[str]:
-    """Objects of a kind as YAML that applies again unchanged."""
+    """Read objects of a kind as YAML that can be applied again unchanged."""
     return Call(
         "GET",
         path("manifests", kind, *names),
@@ -215,13 +216,14 @@ def manifests(kind: str, *names: str) -> Call[str]:
 
 
 def manifest_objects(kind: str, *names: str) -> Call[Object]:
-    """A List of the objects of a kind, as manifests that apply again unchanged; with a name, the object."""
+    """Read a List of the objects of a kind, as manifests that can be applied again unchanged; with a name, the
+    object."""
     return Call("GET", path("manifests", kind, *names), _json, {"format": "json"})
 
 
 def objects(address: str, plural: str, *, namespace: str = "", name: str = "", **parameters: Any) -> Call[Object]:
-    """A page of a list in Kubernetes' wire format, or one object. `address` is as in apis/batch/v1; the parameters are
-    Kubernetes': labelSelector, fieldSelector, limit, continue."""
+    """Read a page of a list in Kubernetes' wire format, or one object. `address` is as in apis/batch/v1; the parameters
+    are Kubernetes': labelSelector, fieldSelector, limit, continue."""
     return Call("GET", _wire_path(address, plural, namespace, name), _json, parameters, is_wire=True)
 
 
@@ -234,13 +236,14 @@ def replace_object(
 
 
 def watch_objects(address: str, plural: str, *, namespace: str = "", **parameters: Any) -> Call[str]:
-    """The changes of objects in Kubernetes' wire format, an event on each line, from `resourceVersion` on."""
+    """Read the changes of objects in Kubernetes' wire format, one event per line, from `resourceVersion` on."""
     asked = {"watch": True, "allowWatchBookmarks": True, **parameters}
     return Call("GET", _wire_path(address, plural, namespace), lambda found: found.text, asked, is_wire=True)
 
 
 def open_api(address: str = "") -> Call[Object]:
-    """The OpenAPI document of a group and a version such as `apis/kueue.x-k8s.io/v1beta2`; without one, their index."""
+    """Read the OpenAPI document of a group and a version such as `apis/kueue.x-k8s.io/v1beta2`; without one, their
+    index."""
     return Call("GET", f"openapi/v3/{address}".rstrip("/"), _json, is_wire=True)
 
 
@@ -250,25 +253,24 @@ def _wire_path(address: str, plural: str, namespace: str = "", name: str = "") -
 
 
 def token(username: str, password: str) -> Call[Object]:
-    """A token for a name and a password: {token, expires_at}."""
+    """Create a token with a name and a password: {token, expires_at}."""
     return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
 
 
 def device_login(wish: Mapping[str, Any]) -> Call[Object]:
-    """Start a login through a web page, for a token {name, scope, namespaces, clusters, days}.
-
-    The answer: {device_code, user_code, verification_uri_complete, expires_in, interval}.
-    """
+    """Start a login through a web page, for a token {name, scope, namespaces, clusters, days}. The answer is
+    {device_code, user_code, verification_uri_complete, expires_in, interval}."""
     return Call("POST", "auth/device/", _json, body=dict(wish))
 
 
 def device_token(device_code: str) -> Call[Object]:
-    """The token, once the person has confirmed; until then an `ApiError` with AuthorizationPending or SlowDown."""
+    """Fetch the token, once the user has confirmed; until then raises an `ApiError` with AuthorizationPending or
+    SlowDown."""
     return Call("POST", "auth/device/token/", _json, body={"device_code": device_code})
 
 
 def create_token(wish: Mapping[str, Any], service_account: str = "") -> Call[Object]:
-    """Make a token for yourself, or for a service account: {name, scope, namespaces, clusters, days}."""
+    """Create a token for yourself, or for a service account: {name, scope, namespaces, clusters, days}."""
     where = path("service-accounts", service_account, "tokens") if service_account else path("auth", "tokens")
     return Call("POST", where, _json, body=dict(wish))
 

@@ -14,7 +14,7 @@ NONE: Final = "-"
 
 
 def shown(value: Any) -> str:
-    """A value as a cell: a dash for nothing, commas between the values of a list."""
+    """Write a value as a cell: a dash for no value, commas between the values of a list."""
     if value is None or value == "":
         return NONE
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -26,7 +26,7 @@ def field(key: str) -> Cell:
 
 
 def find(item: Any, path: str) -> Any:
-    """The value at `metadata.name` and the like; None if it is missing."""
+    """Return the value at a path such as `metadata.name`; None if it is missing."""
     for key in path.split("."):
         item = item.get(key) if isinstance(item, Mapping) else None
     return item
@@ -43,7 +43,7 @@ def at(path: str, default: str = NONE) -> Cell:
 
 
 def age(text: str | None, now: datetime | None = None) -> str:
-    """How long ago a time of RFC 3339 was, in one unit: 45s, 12m, 3h, 8d."""
+    """Write how long ago an RFC 3339 time was, in one unit: 45s, 12m, 3h, 8d."""
     if not text:
         return NONE
     seconds = int(((now or datetime.now(UTC)) - datetime.fromisoformat(text)).total_seconds())
@@ -54,7 +54,7 @@ def age(text: str | None, now: datetime | None = None) -> str:
 
 
 def requests(row: Row) -> str:
-    """The pods of a workload's row, and the resources that they ask for."""
+    """Write the pods of a workload's row, and the resources that they request."""
     pods = sum(pod_set["count"] for pod_set in row["pod_sets"])
     total: dict[str, list[str]] = {}
     for pod_set in row["pod_sets"]:
@@ -116,7 +116,7 @@ def job_status(item: Row) -> str:
 
 
 def completions(item: Row) -> str:
-    """The number of succeeded pods of a Job, of its wanted completions."""
+    """Write the number of succeeded pods of a Job, and of its wanted completions."""
     wanted = find(item, "spec.completions") or find(item, "spec.parallelism") or 1
     return f"{find(item, 'status.succeeded') or 0}/{wanted}"
 

@@ -82,7 +82,7 @@ class Client:
 
     @property
     def is_past(self) -> bool:
-        """Whether it reads the state of an earlier moment."""
+        """Whether it reads an earlier state."""
         return bool(self._at)
 
     def __enter__(self) -> Self:
@@ -98,7 +98,7 @@ class Client:
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call of `kueueweb_client.calls`. After a 429, it is repeated once, when the server allows it."""
+        """Send a call of `kueueweb_client.calls`. After a 429 it is repeated once, when the server allows it."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         if self._at:
             arguments["params"] |= _moment(call, self._at)
@@ -112,21 +112,19 @@ class Client:
         return answer(call, response)
 
     def rows(self, *names: str, **filters: Any) -> Iterator[Any]:
-        """Every row of a list (`workloads`, `cluster-queues`, `nodes` ...), page after page."""
+        """Yield every row of a list (`workloads`, `cluster-queues`, `nodes` ...), page by page."""
         for page in self.pages(*names, **filters):
             yield from page
 
     def pages(self, *names: str, **filters: Any) -> Iterator[list[Any]]:
-        """The pages of a list, each as it is read; `limit` is the size of a page."""
+        """Yield the pages of a list as they are read; `limit` is the size of a page."""
         pages = _Pages(*names, **filters)
         while pages.more:
             yield pages.take(self.send(pages.call()))
 
     def object_pages(self, address: str, plural: str, **selection: Any) -> Iterator[Object]:
-        """The pages of a list in Kubernetes' wire format, each as it is read; `limit` is the size of a page.
-
-        `address` is as in apis/kueue.x-k8s.io/v1beta2, the selection namespace, labelSelector and fieldSelector.
-        """
+        """Yield the pages of a list in Kubernetes' wire format as they are read; `limit` is the size of a page.
+        `address` is as in apis/kueue.x-k8s.io/v1beta2; the selection has namespace, labelSelector and fieldSelector."""
         following = ""
         while True:
             asked: dict[str, Any] = {**selection, "continue": following or None}
@@ -137,9 +135,8 @@ class Client:
                 return
 
     def watch_objects(self, address: str, plural: str, version: str, **selection: Any) -> Iterator[tuple[str, Object]]:
-        """The changes of a list in Kubernetes' wire format since a version of it: ADDED, MODIFIED or DELETED, and the
-        object. Raises `ApiError` with status 410 when the version is too old: list again.
-        """
+        """Yield the changes of a list in Kubernetes' wire format since a version of it: ADDED, MODIFIED or DELETED, and
+        the object. Raises `ApiError` with status 410 if the version is too old: list again."""
         watch = ObjectWatch(address, plural, version, selection)
         while True:
             try:
@@ -150,29 +147,29 @@ class Client:
                 time.sleep(watch.pause(error))
 
     def workloads(self, **filters: Any) -> Iterator[Workload]:
-        """Workloads; the filters are the server's: namespace, status, cluster_queue, search ..."""
+        """Yield workloads; the filters are the server's: namespace, status, cluster_queue, search ..."""
         return self.rows("workloads", **filters)
 
     def workload(self, namespace: str, name: str) -> WorkloadDetail:
-        """One workload, whole."""
+        """Read one workload with all fields."""
         return self.send(calls.workload(namespace, name))
 
     def events(self, namespace: str, name: str) -> Iterator[Event]:
-        """The steps of a workload's life."""
+        """Yield the events of a workload."""
         return self.rows("workloads", namespace, name, "events")
 
     def pods(self, namespace: str, name: str) -> Iterator[Object]:
-        """The pods of a workload: phase, node, reason, restarts, devices."""
+        """Read the pods of a workload: phase, node, reason, restarts, devices."""
         return self.rows("workloads", namespace, name, "pods")
 
     def log(self, namespace: str, workload: str, pod: str, **options: Any) -> list[str]:
-        """The lines that a pod has printed. Options: container, tail, since, timestamps, previous."""
+        """Read the lines that a pod has printed. Options: container, tail, since, timestamps, previous."""
         return self.send(calls.log(namespace, workload, pod, **options)).splitlines()
 
     def follow_log(
         self, namespace: str, workload: str, pod: str, *, since: str = "", timestamps: bool = False, **options: Any
     ) -> Iterator[str]:
-        """The past and future lines of a pod's log, until it ends; a connection that ends is made anew."""
+        """Yield the past and future lines of a pod's log, until it ends; a lost connection is opened again."""
         last = ""
         while True:
             asked = {**options, "since": last or since, "follow": True, "timestamps": True}
@@ -229,26 +226,24 @@ class Client:
         return self.send(calls.submit(workloads, idempotency_key=idempotency_key))
 
     def cancel(self, *keys: Key) -> Sequence[Key]:
-        """End workloads for good; answers with those that changed."""
+        """End workloads for good; return those that changed."""
         return self.send(calls.act("cancel", keys))
 
     def hold(self, *keys: Key) -> Sequence[Key]:
-        """Evict and keep workloads from being admitted; answers with those that changed."""
+        """Evict workloads and keep them from being admitted; return those that changed."""
         return self.send(calls.act("hold", keys))
 
     def release(self, *keys: Key) -> Sequence[Key]:
-        """Let held workloads be admitted again; answers with those that changed."""
+        """Let held workloads be admitted again; return those that changed."""
         return self.send(calls.act("release", keys))
 
     def requeue(self, *keys: Key) -> Sequence[Key]:
-        """Stop workloads that hold quota, and let them wait again; answers with those that changed."""
+        """Stop workloads that hold quota, and queue them again; return those that changed."""
         return self.send(calls.act("requeue", keys))
 
     def watch(self, namespace: str, name: str) -> Iterator[WorkloadDetail]:
-        """The workload now, and again each time that it changes, as it happens; ends with it.
-
-        A connection that is lost is made anew; the log says so.
-        """
+        """Yield the workload now and after each change, until it is deleted. A lost connection is opened again; the log
+        reports it."""
         watch = Watch(namespace, name)
         while not watch.has_ended:
             try:
@@ -261,10 +256,8 @@ class Client:
     def wait(
         self, namespace: str, name: str, *, until: Goal = "finished", timeout_seconds: float = 600
     ) -> WorkloadDetail | None:
-        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`.
-
-        The server answers when something has changed. A connection that is lost is made anew; the log says so.
-        """
+        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`. The server
+        answers when something has changed. A lost connection is opened again; the log reports it."""
         wait = Wait(namespace, name, until, timeout_seconds)
         while True:
             try:
@@ -317,14 +310,14 @@ class AsyncClient:
         return answer(call, response)
 
     async def rows(self, *names: str, **filters: Any) -> AsyncIterator[Any]:
-        """Every row of a list, page after page."""
+        """Yield every row of a list, page by page."""
         pages = _Pages(*names, **filters)
         while pages.more:
             for row in pages.take(await self.send(pages.call())):
                 yield row
 
     async def workload(self, namespace: str, name: str) -> WorkloadDetail:
-        """One workload, whole."""
+        """Read one workload with all fields."""
         return await self.send(calls.workload(namespace, name))
 
     async def apply(self, manifests: str, **options: Any) -> ApplyResult:
@@ -336,7 +329,7 @@ class AsyncClient:
         return await self.send(calls.submit(workloads, idempotency_key=idempotency_key))
 
     async def watch(self, namespace: str, name: str) -> AsyncIterator[WorkloadDetail]:
-        """The workload now, and again each time that it changes, as it happens; ends with it."""
+        """Yield the workload now and after each change, until it is deleted."""
         watch = Watch(namespace, name)
         while not watch.has_ended:
             try:

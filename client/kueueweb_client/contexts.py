@@ -43,9 +43,8 @@ class Contexts:
         return Contexts("" if self.current == name else self.current, left)
 
     def renamed(self, old: str, new: str) -> Contexts:
-        """Return the contexts with another name for one. Raises `ClientError` if the old name does not exist, or the
-        new one does.
-        """
+        """Return the contexts with one of them renamed. Raises `ClientError` if the old name does not exist, or the new
+        one does."""
         self.using(old)
         if new in self.contexts:
             raise ClientError(f'Duplicate value: there is a context "{new}"')
@@ -54,7 +53,7 @@ class Contexts:
         return Contexts(current, {names[name]: context for name, context in self.contexts.items()})
 
     def using(self, name: str) -> Contexts:
-        """Return these contexts with another current one. Raises `ClientError` for an unknown name."""
+        """Return the contexts with another current one. Raises `ClientError` for an unknown name."""
         if name not in self.contexts:
             raise ClientError(f'There is no context "{name}". Known: {", ".join(sorted(self.contexts)) or "none"}.')
         return replace(self, current=name)
@@ -69,7 +68,7 @@ def config_file() -> Path:
 
 
 def load() -> Contexts:
-    """The contexts of the file. Raises `ClientError` for a file of another format."""
+    """Load the contexts of the file. Raises `ClientError` for a file of another format."""
     import yaml
 
     file = config_file()
@@ -84,7 +83,7 @@ def load() -> Contexts:
 
 
 def save(contexts: Contexts) -> None:
-    """Write the file; it is its owner's alone from its first byte, and never half written."""
+    """Write the file. Only its owner can read it, from its first byte on, and it is never half written."""
     import yaml
 
     file = config_file()
@@ -101,7 +100,7 @@ def save(contexts: Contexts) -> None:
 
 
 def current(name: str = "") -> Context:
-    """The context in use: the named one, else the file's, with the environment's values before its own."""
+    """Return the context in use: the named one, or else the file's; the environment's values take precedence."""
     contexts = load()
     if name:
         contexts = contexts.using(name)

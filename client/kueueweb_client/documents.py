@@ -17,7 +17,7 @@ def _dumper() -> type[Any]:
         """Writes a value that occurs twice out twice."""
 
         def ignore_aliases(self, data: Any) -> bool:
-            """Yes, of everything."""
+            """Return true: aliases are never written."""
             return True
 
     return Plain

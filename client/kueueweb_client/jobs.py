@@ -17,7 +17,8 @@ def job_manifest(
     priority: str = "",
     command: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A suspended batch/v1 Job of equal pods in a LocalQueue; `needs` are the requests and limits of each pod."""
+    """Return a suspended batch/v1 Job of equal pods in a LocalQueue; `needs` are the requests and limits of
+    each pod."""
     labels = {"kueue.x-k8s.io/queue-name": queue}
     if priority:
         labels["kueue.x-k8s.io/priority-class"] = priority

@@ -60,10 +60,8 @@ class Batch:
 
 
 def read_script(text: str, given: Sequence[str] = ()) -> Batch:
-    """Read a script; options that are `given` on the command line come before those of its lines.
-
-    As sbatch does, `#SBATCH` lines count up to the first command.
-    """
+    """Read a script. Options that are `given` on the command line take precedence over those of its lines. As in
+    sbatch, `#SBATCH` lines count up to the first command."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("#!"):
         raise SlurmError(
@@ -146,7 +144,7 @@ class Submission:
 def job_of(
     batch: Batch, *, namespace: str, image: str, queue: str, arguments: Sequence[str], unique: str
 ) -> Submission:
-    """The Job of a batch script. Raises `SlurmError` for an option that a Job cannot honour."""
+    """Convert a batch script to a Job. Raises `SlurmError` for an option that a Job cannot honour."""
     options = dict(batch.options)
     warnings = [f"--{name} is not honoured: {why}" for name, why in _WRITTEN_ELSEWHERE.items() if name in options]
     needs = _needs(options)
@@ -303,7 +301,8 @@ def _time(needs: _Needs, text: str) -> None:
 
 
 def seconds_of(text: str) -> int:
-    """A time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0: no limit."""
+    """Parse a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]; 0 means no
+    limit."""
     if text.upper() in ("UNLIMITED", "INFINITE", "0"):
         return 0
     days, dash, rest = text.rpartition("-")

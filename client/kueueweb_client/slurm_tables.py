@@ -21,7 +21,7 @@ _FIELD: Final = re.compile(r"%(?P<right>\.?)(?P<size>\d*)(?P<type>[A-Za-z])")
 
 
 def state(row: Row) -> tuple[str, str]:
-    """The short and the long state of a workload's row."""
+    """Return the short and the long state of a workload's row."""
     if row["status"] != "Finished":
         return _STATES[row["status"]]
     if row["reason"] == "Succeeded":
@@ -30,7 +30,8 @@ def state(row: Row) -> tuple[str, str]:
 
 
 def statuses(text: str) -> str:
-    """Slurm's states, short or long, by commas, as REST's filter `status`; "" for all. Raises `ClientError`."""
+    """Translate Slurm's states, short or long, separated by commas, to REST's filter `status`; "" means all. Raises
+    `ClientError`."""
     known = {word: status for status, words in _STATES.items() for word in words}
     known |= dict.fromkeys(("CD", "COMPLETED", "F", "FAILED", "CA", "CANCELLED"), "Finished")
     asked = [word.strip().upper() for word in text.split(",") if word.strip()]
@@ -42,13 +43,13 @@ def statuses(text: str) -> str:
 
 
 def is_in(row: Row, text: str) -> bool:
-    """Whether a row is in one of Slurm's states: several of them are one status of REST."""
+    """Return whether a row is in one of Slurm's states. Several of these are one status of REST."""
     asked = {word.strip().upper() for word in text.split(",") if word.strip()}
     return not asked or "ALL" in asked or bool(asked & set(state(row)))
 
 
 def elapsed(row: Row, now: datetime | None = None) -> int:
-    """Seconds that a workload has run."""
+    """Return the seconds that a workload has run."""
     if not row["admitted_at"] or row["status"] in ("Pending", "QuotaReserved", "Evicted"):
         return 0
     end = datetime.fromisoformat(row["finished_at"]) if row["finished_at"] else now or datetime.now(UTC)
@@ -56,7 +57,7 @@ def elapsed(row: Row, now: datetime | None = None) -> int:
 
 
 def clock(seconds: int, *, padded: bool = False) -> str:
-    """A length of time: squeue's M:SS, H:MM:SS, D-HH:MM:SS, or sacct's HH:MM:SS."""
+    """Write a length of time: squeue's M:SS, H:MM:SS, D-HH:MM:SS, or sacct's HH:MM:SS."""
     days, rest = divmod(seconds, 86400)
     hours, minutes, left = rest // 3600, rest % 3600 // 60, rest % 60
     if days:
@@ -67,7 +68,7 @@ def clock(seconds: int, *, padded: bool = False) -> str:
 
 
 def moment(text: str | None) -> str:
-    """A time as Slurm writes it."""
+    """Write a time as Slurm does."""
     return text[:19] if text else "Unknown"
 
 
@@ -77,7 +78,7 @@ def job_name(row: Row) -> str:
 
 
 def pods(row: Row) -> int:
-    """The pods of a workload: there is not a number of nodes before it is placed."""
+    """Return the number of pods of a workload, because there is no number of nodes before it is placed."""
     return sum(int(pod_set["count"]) for pod_set in row["pod_sets"])
 
 
@@ -92,7 +93,7 @@ def amount(row: Row, resource: str) -> str:
 
 
 def rounded(factor: float) -> str:
-    """A weighted factor, to the nearest whole number as sprio writes it."""
+    """Round a weighted factor to the nearest whole number, as sprio does."""
     return str(round(factor))
 
 
@@ -103,14 +104,14 @@ def resources(weighted: Mapping[str, float]) -> str:
 
 
 def why(row: Row) -> str:
-    """The reason in parentheses of a workload that waits."""
+    """Return the reason, in parentheses, why a workload waits."""
     if not row["active"]:
         return "(JobHeldUser)"
     return "" if state(row)[0] in ("R", "CD", "F", "CA") else f"({row['reason'] or 'None'})"
 
 
 def read_format(text: str, known: Mapping[str, tuple[str, Cell]]) -> list[tuple[str, str, int, bool]]:
-    """Read `%.18i %.9P`: (text before, type, width, right). Raises `ClientError` for a type that is not known."""
+    """Parse `%.18i %.9P` into (text before, type, width, right). Raises `ClientError` for an unknown type."""
     found, position = [], 0
     for field in _FIELD.finditer(text):
         if field["type"] not in known:
@@ -124,7 +125,7 @@ def read_format(text: str, known: Mapping[str, tuple[str, Cell]]) -> list[tuple[
 
 
 def line(fields: Sequence[tuple[str, str, int, bool]], cell: Callable[[str], str]) -> str:
-    """A line of a format; a value that is longer than its field is cut, as Slurm does."""
+    """Write a line of a format; a value that is longer than its field is cut, as in Slurm."""
     parts = []
     for before, name, width, right in fields:
         value = cell(name)

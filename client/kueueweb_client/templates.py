@@ -36,7 +36,7 @@ class Path:
     steps: Sequence[str | Sequence[Path]]
 
     def find(self, *values: Any) -> list[Any]:
-        """The values that the path leads to from each of the given ones."""
+        """Return the values that the path leads to from each of the given ones."""
         found = list(values)
         for step in self.steps:
             if isinstance(step, str):
@@ -56,7 +56,7 @@ def _evaluate(step: str, value: Any) -> list[Any]:
 
 
 def path(text: str) -> Path:
-    """Read a path: `.items[*].metadata.name`, also in braces, and without its first dot. Raises `TemplateError`."""
+    """Parse a path: `.items[*].metadata.name`, also in braces, and without its first dot. Raises `TemplateError`."""
     text = text.strip()
     if text.startswith("{") and text.endswith("}"):
         text = text[1:-1].strip()
@@ -177,7 +177,7 @@ def _operand(text: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as kubectl prints it: text as it is, objects and lists as JSON."""
+    """Write a value as kubectl does: text as it is, objects and lists as JSON."""
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
@@ -281,7 +281,8 @@ def custom_columns(text: str) -> list[tuple[str, Path]]:
 
 
 def sort_key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """The sort key of the values that a path found: nothing first, then numbers, then texts, by the numbers in them."""
+    """Return the sort key of the values that a path found: missing values first, then numbers, then texts, ordered by
+    the numbers in them."""
     if not values or values[0] is None:
         return (0,)
     value = values[0]

@@ -42,7 +42,7 @@ class _Reconnects:
         self._last_answer = time.monotonic()
 
     def pause(self, error: ClientError) -> float:
-        """Seconds until the next try. Raises the error if another try is no use."""
+        """Return the seconds until the next attempt. Raises the error if another attempt is pointless."""
         passing = isinstance(error, Unreachable) or (isinstance(error, ApiError) and error.status in _LATER)
         if not passing or self._last_answer is None or time.monotonic() - self._last_answer > _PATIENCE_SECONDS:
             raise error
@@ -71,7 +71,8 @@ class Wait:
         return calls.changed_workload(self._namespace, self._name, version, math.ceil(left))
 
     def is_over(self, answer: WorkloadDetail | None) -> bool:
-        """Whether the workload has reached the goal. Raises `Failed` if it ended otherwise, `Timeout` if it is late."""
+        """Return whether the workload has reached the goal. Raises `Failed` if it ended otherwise, `Timeout` if it is
+        late."""
         self._reconnects.answered()
         self._may_stay = True
         self.found = found = answer or self.found
@@ -85,7 +86,8 @@ class Wait:
         return False
 
     def pause(self, error: ClientError) -> float | None:
-        """Seconds until the next try; None if the workload was deleted and the caller waited for that. Raises else."""
+        """Return the seconds until the next attempt; None if the workload was deleted and the caller waited for that.
+        Otherwise raises."""
         if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._until == "deleted":
             self.found = None
             return None
@@ -120,7 +122,8 @@ class Watch:
         return calls.watch_workload(self._namespace, self._name, self._version)
 
     def take(self, line: str) -> WorkloadDetail | None:
-        """The state in a line of the stream, if it is news. Raises `ApiError` where the server shows no more."""
+        """Return the state in a line of the stream, if it is new. Raises `ApiError` if the server ends the stream with
+        a refusal."""
         self._reconnects.answered()
         event = json.loads(line)
         kind, found = event["type"], event["object"]
@@ -141,7 +144,7 @@ class Watch:
         return state
 
     def pause(self, error: ClientError) -> float:
-        """Seconds until the next try. Raises the error if another try is no use."""
+        """Return the seconds until the next attempt. Raises the error if another attempt is pointless."""
         if isinstance(error, ApiError) and error.status == _NOT_FOUND and self._version:
             self.has_ended = True
             return 0
@@ -163,7 +166,8 @@ class ObjectWatch:
         return calls.watch_objects(self._address, self._plural, resourceVersion=self._version, **self._selection)
 
     def take(self, line: str) -> tuple[str, Object] | None:
-        """The type and the object of an event. Raises `ApiError` where the server shows no more."""
+        """Return the type and the object of an event. Raises `ApiError` if the server ends the stream with a
+        refusal."""
         self._reconnects.answered()
         event = json.loads(line)
         kind, found = event["type"], event["object"]
@@ -173,5 +177,5 @@ class ObjectWatch:
         return None if kind == "BOOKMARK" else (kind, found)
 
     def pause(self, error: ClientError) -> float:
-        """Seconds until the next try. Raises the error if another try is no use."""
+        """Return the seconds until the next attempt. Raises the error if another attempt is pointless."""
         return self._reconnects.pause(error)

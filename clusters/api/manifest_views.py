@@ -211,7 +211,8 @@ class _ManifestsOutView(ClusterView):
         return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8", headers=tag)
 
     def remove(self, kind: str, namespace: str = "", name: str = "") -> Response:
-        """204, or 202 with the objects that still use it: it is deleted once nothing does."""
+        """Answer with 204 if the object was deleted, or with 202 and the objects that still use it: it is deleted once
+        they no longer do."""
         found = kind_named(kind)
         if found.namespaced != bool(namespace):
             rule = f"ask for {kind}/NAMESPACE/{name}/" if found.namespaced else f"ask for {kind}/{name}/"

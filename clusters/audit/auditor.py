@@ -39,7 +39,7 @@ _CONFIRMED_AFTER_OF_PODS: Final = timedelta(seconds=45)
 
 
 def audit(cluster: Cluster, client: ClusterClient, now: datetime) -> list[Violation]:
-    """The present violations, including temporary ones. Raises ClusterError if the pods cannot be listed."""
+    """Return the current violations, including temporary ones. Raises ClusterError if the pods cannot be listed."""
     pods = live_pods(client)
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -49,8 +49,8 @@ def audit(cluster: Cluster, client: ClusterClient, now: datetime) -> list[Violat
 
 
 def audit_and_heal(cluster: Cluster, client: ClusterClient, now: datetime | None = None) -> list[AuditFinding]:
-    """One audit, stored. Violations that audits have seen for a while are logged, repaired if that is safe, and
-    returned."""
+    """Run one audit, and store it. Violations that have been found for a while are logged, repaired if that is safe,
+    and returned."""
     now = now or datetime.now(UTC)
     violations = audit(cluster, client, now)
     found = AuditFinding.objects.filter(cluster=cluster)

@@ -55,7 +55,7 @@ class RowsAndCluster:
         self._foreign_kinds: dict[str, Kind] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
-        """The object, or None. Raises ClusterError where the cluster does not answer."""
+        """Return the object; None if it does not exist. Raises ClusterError if the cluster does not answer."""
         reader = _ROWS.get(kind)
         if reader is not None:
             found = reader(self._cluster, namespace, name)
@@ -67,7 +67,7 @@ class RowsAndCluster:
         return self._stored.get(kind, namespace, name) if live is None else self._live(live, namespace, name)
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
-        """Objects that jobs refer to, as the watcher stored them, and the classes of pods."""
+        """List objects that jobs refer to, as the watcher stored them, and the classes of pods."""
         if kind == "PriorityClass":
             found = instances(PriorityClass, "cluster_id = %s ORDER BY name", [self._cluster.pk])
             return [_written_class(row) for row in found]
@@ -160,17 +160,17 @@ class KeptObjects:
         self._found: dict[tuple[str, str, str], JsonObject] = {}
 
     def follow(self, version: str) -> None:
-        """Forget the objects unless the cluster's row still has the version at which they were looked up. An empty one
-        is unknown."""
+        """Forget the objects unless the cluster's row still has the version at which they were looked up. An empty
+        version is unknown."""
         if version != self._version or not version:
             self._version, self._found = version, {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
-        """The object, if it is kept."""
+        """Return the object if it is cached."""
         return self._found.get((kind, namespace, name))
 
     def keep(self, kind: str, namespace: str, name: str, found: JsonObject) -> None:
-        """Keep the object, if each edit of its row raises the generation."""
+        """Cache the object, if each edit of its row increments the generation."""
         if kind in _KEPT:
             if len(self._found) >= _MAX_CACHED:
                 self._found.clear()
@@ -192,7 +192,7 @@ class OneLook:
         self._lists: dict[tuple[str, str], list[JsonObject]] = {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
-        """The object, or None. Raises ClusterError where the cluster does not answer."""
+        """Return the object; None if it does not exist. Raises ClusterError if the cluster does not answer."""
         key = (kind, namespace, name)
         if key in self._found:
             return self._found[key]

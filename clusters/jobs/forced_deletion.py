@@ -17,10 +17,8 @@ GRACE_SECONDS: Final = 60.0
 
 
 def asks_for_it(pod: JsonObject) -> bool:
-    """Return whether the pod is being deleted, its annotation allows the deletion to be forced, and it was not yet.
-
-    If a pod still exists after a forced deletion, a finalizer keeps it.
-    """
+    """Return whether the pod is being deleted, its annotation allows a forced deletion, and none has been requested. If
+    a pod still exists after a forced deletion, a finalizer keeps it."""
     is_forced = was_failed(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
     return is_being_deleted(pod) and annotations_of(pod).get(SAFE_TO_DELETE) == "true" and not is_forced
 

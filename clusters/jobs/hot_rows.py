@@ -31,12 +31,12 @@ class _Kept(QuerySet[PodSet]):
 
 
 def workload_rows(where: str, parameters: Sequence[Any]) -> list[Workload]:
-    """The workloads for which the condition holds, with their pod sets."""
+    """Return the workloads that match the condition, with their pod sets."""
     return _with_pod_sets(instances(Workload, where, parameters))
 
 
 def workload_rows_with_jobs(where: str, parameters: Mapping[str, Any]) -> list[Workload]:
-    """The same, with their jobs; the condition names the tables `workload` and `job`."""
+    """Return the same with their jobs; the condition names the tables `workload` and `job`."""
     with connection.cursor() as cursor:
         cursor.execute(f"{_WITH_JOBS} {where}", parameters)
         rows = [_with_job(values) for values in cursor.fetchall()]
@@ -44,7 +44,7 @@ def workload_rows_with_jobs(where: str, parameters: Mapping[str, Any]) -> list[W
 
 
 def jobs_without_manifests(cluster: Cluster, kind: str, uids: Collection[Any]) -> list[Job]:
-    """The jobs of the kind with these uids. A manifest is read if it is asked for."""
+    """Return the jobs of the kind with these uids. Their manifests are read only on access."""
     where = "cluster_id = %s AND kind = %s AND uid = ANY(%s::uuid[])"  # by uids, which have an index
     return instances(Job, where, [cluster.pk, kind, list(uids)], ("manifest",)) if uids else []
 

@@ -20,10 +20,10 @@ _ATTEMPTS: Final = 4
 
 
 def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject | None:
-    """Write a pass's changes of a job's spec and annotations; return the job, or its present state if it has changed
-    meanwhile, or None if it was deleted.
+    """Write a pass's changes of a job's spec and annotations.
 
-    A job that must stop is suspended first, because the templates of a running job cannot change. Raises ClusterError.
+    Return the job, or its current state if it has changed meanwhile, or None if it was deleted. A job that must stop is
+    suspended first, because the templates of a running job cannot change. Raises ClusterError.
     """
     try:
         if kind.is_suspended(wanted) and not kind.is_suspended(there):
@@ -37,32 +37,31 @@ def write_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: J
 
 
 def change_job(client: ClusterClient, kind: JobKind, there: JsonObject, wanted: JsonObject) -> JsonObject:
-    """Write a pass's changes of a job's spec and annotations by one request; return the job.
-
-    Raises ClusterError: a `conflict` if the job has changed meanwhile.
-    """
+    """Write a pass's changes of a job's spec and annotations in one request; return the job. Raises ClusterError, with
+    `conflict` if the job has changed meanwhile."""
     change = difference(there, _with_spec(there, wanted))
     return there if change is None else patch(client, kind, there, change)
 
 
 def is_written(there: JsonObject, wanted: JsonObject) -> bool:
-    """Whether the job in the cluster has the spec and the annotations of the pass's."""
+    """Return whether the job in the cluster has the spec and the annotations that the pass wrote."""
     return _written(there) == _written(wanted)
 
 
 def patch(
     client: ClusterClient, kind: JobKind, there: JsonObject, change: JsonObject, *, subresource: str = ""
 ) -> JsonObject:
-    """The object with the patch."""
+    """Return the object with the patch applied."""
     return client.patch(kind.resource, namespace_of(there), name_of(there), change, subresource=subresource)
 
 
 def ready_for_change(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject:
-    """A suspended job, whose templates may be changed. Raises ClusterError: a `conflict` if it was edited meanwhile.
+    """Return a suspended job, whose templates may be changed.
 
-    Without the version that was read, the answer would be a newer job, over whose changes the next write would go: one
-    that was started meanwhile would lose its start time, and an edit of its templates. A controller that reports what
-    became of the job's pods edits nothing: its status is read again.
+    Raises ClusterError, with `conflict` if it was edited meanwhile. Without the version that was read, the answer would
+    be a newer job, whose changes the next write would overwrite: a job that was started meanwhile would lose its start
+    time, and its templates an edit. A controller that reports the state of the job's pods edits nothing; its status is
+    read again.
     """
     for attempt in range(_ATTEMPTS):
         status = kind.status_before_change(there) if kind.is_suspended(there) else None
@@ -80,7 +79,7 @@ def ready_for_change(client: ClusterClient, kind: JobKind, there: JsonObject) ->
 
 
 def newer(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject | None:
-    """The present state of the object; None if it no longer exists."""
+    """Return the current state of the object; None if it no longer exists."""
     found = client.get(kind.resource, namespace_of(there), name_of(there))
     return found if found is not None and uid_of(found) == uid_of(there) else None
 

@@ -223,7 +223,7 @@ class _SubmittedLook(GroupLook):
     pass_class: ClassVar[type[SeenPodGroup]] = SubmittedPodGroup
 
     def store(self) -> bool:
-        """Store the changes, and remove the failed pods that have been replaced."""
+        """Store the changes, and delete the failed pods that have been replaced."""
         self.acts = bool(self.changes.surplus)  # show the pods as they should be, not as they are
         stored = super().store()
         if stored and not (self.changes.workload and state.is_finished(self.changes.workload)):
@@ -254,7 +254,7 @@ class _SubmittedLook(GroupLook):
 def preview_submitted(
     cluster: Cluster, members: Sequence[Member], workload: Workload | None, queue_name: str, now: datetime
 ) -> GroupPreview:
-    """Run the pass over the rows of pods as they will be, and store nothing; `GroupPass` describes the arguments."""
+    """Run the pass over the rows of pods as they will be, and store nothing. `GroupPass` describes the arguments."""
     pods = [_shown(member.row, workload or Workload(queue_name=queue_name)) for member in members]
     roles = {member.row.name: member.role for member in members}
     before = shown_workload(workload, pods[0]) if workload is not None else None
@@ -273,7 +273,8 @@ def _context(cluster: Cluster, namespace: str, now: datetime) -> JobContext:
 
 
 def settle_submitted(cluster: Cluster, group: Job, workload: Workload, anew: bool, actor: str, now: datetime) -> None:
-    """Run the pass over the pods of a group that was submitted here, whose rows are locked, and store its changes."""
+    """Run the pass over the pods of a group that was submitted here, whose rows are locked, and store the pass's
+    changes."""
     rows = Workload.objects.filter(pk=workload.pk)
     context = _context(cluster, group.namespace, now)
     for _ in range(MAX_ROUNDS):

@@ -200,10 +200,8 @@ def look_at(
     context: JobContext,
     place: Place | None = None,
 ) -> Changes:
-    """One pass over a job and the rows of its workloads, with a prebuilt one that it names among them.
-
-    A job that runs as a part of another job has that job's workloads.
-    """
+    """Run one pass over a job and the rows of its workloads; a prebuilt workload that the job names is among them. A
+    job that is part of another job has that job's workloads."""
     shown = shown_job(kind, job, row, workloads)
     before = {each.name: shown_workload(each, shown) for each in workloads if not is_removed(each, row)}
     store = ObjectStore([shown, *before.values()])
@@ -229,11 +227,8 @@ def look_at(
 def look_at_set(
     kind: ServingKind, job: JsonObject, row: Job | None, workloads: Sequence[Workload], context: JobContext
 ) -> Changes:
-    """One pass over an object whose pods wait, and the rows of its workloads.
-
-    A workload without quota follows the number of replicas. Kueue's keeps the number of an earlier time, and no pods
-    fit it then.
-    """
+    """Run one pass over an object whose pods wait, and over the rows of its workloads. A workload without quota follows
+    the number of replicas. Kueue's workload keeps an earlier number, and then matches no pods."""
     shown = shown_job(kind, job, row, workloads)
     if kind.workload_count(shown) > MAX_REPLICAS:
         count = kind.workload_count(shown)
@@ -287,7 +282,7 @@ def _written(job: JsonObject) -> tuple[Any, ...]:
 
 
 def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObject | None:
-    """The job suspended, with its own templates; None if it is so."""
+    """Return the suspended job with its own templates; None if it already is in that state."""
     stopped: JsonObject = copied(job)
     kind.suspend(stopped)
     kind.restore(stopped, own_infos(workload) or ())
@@ -295,11 +290,8 @@ def stopped_job(kind: JobKind, job: JsonObject, workload: JsonObject) -> JsonObj
 
 
 def own_infos(workload: JsonObject | None) -> list[PodSetInfo] | None:
-    """The values of each pod set that a stopped job gets back.
-
-    The templates of a slice repeat the marks of the pods that ran then. Restored, they would keep the job from another
-    queue.
-    """
+    """Return the values of each pod set that a stopped job gets back. The templates of a slice repeat the marks of the
+    pods that ran at that time. If the marks were restored, they would keep the job from other queues."""
     infos = infos_of_workload(workload)
     if workload is not None and keys.REPLACED_SLICE in annotations_of(workload):
         for info in infos or ():
@@ -310,7 +302,7 @@ def own_infos(workload: JsonObject | None) -> list[PodSetInfo] | None:
 
 
 def was_started(job: Mapping[str, Any]) -> bool:
-    """Whether the job's templates name the workload for which it was started."""
+    """Return whether the job's templates name the workload for which it was started."""
     return any(True for _ in values_of(job.get("spec"), WORKLOAD_UID_LABEL))
 
 
@@ -328,17 +320,18 @@ def values_of(value: Any, key: str) -> Iterator[Any]:
 
 
 def is_removed(workload: Workload, row: Job | None) -> bool:
-    """Whether a pass has removed the workload, which was stopped since: its job gets another one of that name."""
+    """Return whether a pass has removed the workload, which has stopped since. Its job gets another workload with that
+    name."""
     kept = row is not None and row.deletion_requested_at is not None
     return not kept and workload.deletion_requested_at is not None and workload.status == WorkloadStatus.FINISHED
 
 
 def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequence[Workload]) -> JsonObject:
-    """The job with the queue and the class that its workloads have, unless its owner changed the labels since.
+    """Return the job with the queue and the class of its workloads, unless its owner has changed the labels since.
 
     A job whose queue label was removed stays in its queue, and the priority of a workload that was changed here stays.
-    The size of an elastic job that was submitted here is that of its row. All but the labels is the job's own: a pass
-    reads it, and changes a copy.
+    The size of an elastic job that was submitted here is the size in its row. Everything except the labels is shared
+    with the original: a pass reads it, and changes a copy.
     """
     metadata = {key: value for key, value in job["metadata"].items() if key not in _UNREAD}
     labels: dict[str, str] = dict(metadata.get("labels") or {})
@@ -367,7 +360,7 @@ def shown_job(kind: JobKind, job: JsonObject, row: Job | None, workloads: Sequen
 
 
 def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
-    """A row as the object that its job's controller reads."""
+    """Return a row as the object that its job's controller reads."""
     shown = write_workload(workload_spec(row))
     metadata = shown["metadata"]
     metadata |= {**server_metadata(row), "finalizers": [keys.RESOURCE_IN_USE]}
@@ -448,7 +441,8 @@ def _reclaimable(workload: JsonObject) -> dict[str, int]:
 
 
 def changed_spec(row: Workload, obj: JsonObject, read: Callable[[], tuple[PodSetSpec, ...]]) -> WorkloadSpec:
-    """The row's spec, updated from the object; `read` reads the job's pods anew, if more than their number differs."""
+    """Return the row's spec, updated from the object. `read` reads the job's pods again if more than their number
+    differs."""
     spec = obj["spec"]
     reference = spec.get("priorityClassRef") or {}
     annotations = {key: value for key, value in row.annotations.items() if key not in _GATES}

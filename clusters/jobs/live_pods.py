@@ -165,8 +165,8 @@ def look_at_pods(
 ) -> PodChanges:
     """Run passes over the pods of a workload until they change nothing more.
 
-    `roles` are those of the pods in their group, "" for a pod that is alone or that its maker gives a role. `workload`
-    is None for a group that is not complete yet.
+    `roles` are the pods' roles in their group, "" for a single pod or a pod whose owner assigns the role. `workload` is
+    None for a group that is not complete yet.
     """
     shown = [_with_role(pod, role) for pod, role in zip(pods, roles, strict=True)]
     made_by = [maker.object, *maker.parts] if maker is not None else []
@@ -212,10 +212,8 @@ def look_at_group(
     context: JobContext,
     group_class: type[SeenPodGroup] = SeenPodGroup,
 ) -> GroupChanges:
-    """Run passes over the pods of a group until they change nothing more.
-
-    `roles` are those of the pods by name, as far as rows say. `workload` is None for a group that is not complete yet.
-    """
+    """Run passes over the pods of a group until they change nothing more. `roles` are the roles of the pods by name, as
+    far as rows have them. `workload` is None for a group that is not complete yet."""
     shown = sorted((_with_role(pod, roles.get(name_of(pod), "")) for pod in pods), key=name_of)
     store = _PodStore([*shown, *([workload] if workload is not None else [])])
     namespace, name = namespace_of(shown[0]), group_name_of(shown[0])

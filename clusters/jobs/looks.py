@@ -54,23 +54,22 @@ class News:
 
 
 def is_plain_creation(look: Look, changes: Changes) -> bool:
-    """Whether the pass over a job without a row made its first workload, and nothing else."""
+    """Return whether the pass over a job without a row created its first workload and changed nothing else."""
     if look.is_part or look.row is not None or look.workloads or not changes.created:
         return False
     return not (changes.changed or changes.removed or changes.taken)
 
 
 def drops_all(look: Look, changes: Changes) -> bool:
-    """Whether the pass removes every workload of a job in the cluster that has not finished."""
+    """Return whether the pass removes every unfinished workload of a job in the cluster."""
     left = {each.name for each in look.workloads if each.status != WorkloadStatus.FINISHED and each.job_id is not None}
     found = look.row is not None and look.row.found_in_cluster
     return found and bool(changes.removed) and left <= {*changes.removed}
 
 
 def taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
-    """The spec of a job when it takes over a workload; a workload from a MultiKueue manager gets the templates of the
-    job.
-    """
+    """Return the spec of a job when it takes over a workload. A workload from a MultiKueue manager gets the templates
+    of the job."""
     if keys.MULTIKUEUE_ORIGIN not in prebuilt.labels:
         return replace(spec, pod_sets=pod_set_specs(prebuilt))
     index = prebuilt.annotations.get(keys.COMPONENT_INDEX)
@@ -79,10 +78,8 @@ def taken(spec: WorkloadSpec, prebuilt: Workload) -> WorkloadSpec:
 
 
 def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workload]) -> WorkloadSpec:
-    """The spec of an elastic job's next slice, whose templates repeat the marks of the running pods, as in Kueue.
-
-    Any tenant can write these keys, so only values that an admission of the job has given are repeated.
-    """
+    """Return the spec of an elastic job's next slice, whose templates repeat the marks of the running pods, as in
+    Kueue. Any tenant can write these keys, so only values from an admission of the job are repeated."""
     made_pod_sets = made["spec"]["podSets"]
     if keys.REPLACED_SLICE not in annotations_of(made) or len(made_pod_sets) != len(spec.pod_sets):
         return spec
@@ -120,7 +117,7 @@ def is_admitted(workload: Workload) -> bool:
 
 
 def waits_for_the_job(workload: Workload) -> bool:
-    """Whether a sweep waits for the workload's job to be suspended or to have no pods left: to note that an evicted
-    workload has stopped, or to start the job anew."""
+    """Return whether a sweep waits for the workload's job to be suspended or to lose its last pod. The sweep then
+    records that an evicted workload has stopped, or starts the job again."""
     stopping = workload.evicted_at is not None and workload.quota_reserved_at is not None
     return (stopping and workload.pods_stopped_at is None) or workload.push_sequence > workload.pushed_sequence

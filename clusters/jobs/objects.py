@@ -56,7 +56,7 @@ _SERVER_METADATA: Final = (
 
 
 def uid_label(item: Mapping[str, Any], key: str) -> str:
-    """A uid from a label, in its canonical form. Anyone can write a label: an invalid uid becomes ""."""
+    """Return a uid from a label, in its canonical form. Anyone can write a label: an invalid uid becomes ""."""
     try:
         return str(UUID(str((item["metadata"].get("labels") or {}).get(key, ""))))
     except ValueError:
@@ -100,19 +100,20 @@ class PodSetAdmission:
     rank_offset: int = 0
 
     def host(self, node: str) -> str:
-        """By which value of the host name's label pods are tied to a node."""
+        """Return the value of the host name label by which pods are tied to a node."""
         return self.hosts.get(node, node)
 
     @property
     def tied_to(self) -> str:
-        """The host that all pods can be tied to in their template; "" where each has its own, or may get another."""
+        """Return the host that all pods can be tied to in their template; "" if each pod has its own host, or may get
+        another one."""
         if self.with_devices or self.topology is not None or len(set(self.nodes)) != 1:
             return ""
         return self.host(self.nodes[0])
 
     @property
     def replicas(self) -> Sequence[int]:
-        """The numbers that its pods may have."""
+        """Return the numbers that its pods may have."""
         if not self.nodes:
             return range(self.count)
         return [replica for replica, node in enumerate(self.nodes) if node]
@@ -176,7 +177,8 @@ class JobSource:
 
 
 def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int, hami: Mapping[str, str]) -> JsonObject:
-    """The merge patch that makes a pod a replica of a workload: its labels, its number and its slices' annotations."""
+    """Return the merge patch that makes a pod a replica of a workload: its labels, its number and its slices'
+    annotations."""
     pod_set = workload.pod_sets[0]
     labels, annotations = _added(pod_set, "labels"), _added(pod_set, "annotations")
     patch: JsonObject = {
@@ -194,8 +196,8 @@ def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int,
 def ungated_pod(
     pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str, domain: Mapping[str, str] = NO_LABELS
 ) -> JsonObject | None:
-    """The merge patch that takes our gate, and Kueue's, off a pod and ties it to its node, or to its flavors' nodes in
-    its topology domain; None without one."""
+    """Return the merge patch that removes kueueweb's gate and Kueue's from a pod and ties it to its node, or to its
+    flavors' nodes in its topology domain; None if the pod has no gate."""
     gates = pod["spec"].get("schedulingGates") or []
     kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE and gate["name"] not in KUEUE_GATES]
     if len(kept) == len(gates):
@@ -216,7 +218,7 @@ def ungated_pod(
 
 
 def bare_manifest(source: JobSource) -> JsonObject:
-    """The manifest ready to be applied: without its status and server-side fields, with its row's uid."""
+    """Return the manifest ready to be applied: without its status and server-side fields, with its row's uid."""
     manifest: JsonObject = without_owned_keys(source.manifest)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_METADATA}
     metadata["labels"] = {**(metadata.get("labels") or {}), **common_labels(source)}
@@ -234,7 +236,7 @@ def common_labels(source: JobSource) -> dict[str, str]:
 
 
 def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> dict[str, str]:
-    """Kueue's labels on started pods; names that are no label's value are left out."""
+    """Return Kueue's labels on started pods. Names that are not valid label values are left out."""
     labels = {
         MANAGED_LABEL: "true",
         WORKLOAD_UID_LABEL: workload.uid,
@@ -272,11 +274,9 @@ def tied_host(pod: JsonObject) -> str:
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether only we will bind the pod: it has only kueueweb's gate, or was created by kueueweb and has only Kueue's
-    gate.
-
-    A sweep that was cut off leaves a pod without gates whose devices are chosen and which has no node yet.
-    """
+    """Return whether only kueueweb will bind the pod: it has only kueueweb's gate, or kueueweb created it and it has
+    only Kueue's gate. An interrupted sweep leaves a pod without gates whose devices are chosen and which has no node
+    yet."""
     spec = pod["spec"]
     if spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False

@@ -27,7 +27,7 @@ _OURS: Final = frozenset(
 
 
 def owned_keys(metadata: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By `labels` and `annotations`, the keys in there that are not a tenant's to write."""
+    """Return, by `labels` and `annotations`, the keys that a tenant may not write."""
     labels, annotations = (
         found if isinstance(found := metadata.get(field), Mapping) else {} for field in ("labels", "annotations")
     )
@@ -41,9 +41,8 @@ def owned_keys(metadata: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def without_owned_keys(manifest: Any) -> Any:
-    """A manifest, or a part of one, with only metadata that a tenant may write: of the object and of each pod template
-    in it.
-    """
+    """Return a manifest, or a part of one, with only the metadata that a tenant may write: of the object and of each
+    pod template in it."""
     if isinstance(manifest, list | tuple):
         return [without_owned_keys(each) for each in manifest]
     if not isinstance(manifest, Mapping):

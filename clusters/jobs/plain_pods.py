@@ -27,12 +27,12 @@ the group ends (Kueue); the result of a single pod is kept in its row.
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod has a gate of Kueue's: it has not run yet."""
+    """Return whether the pod has one of Kueue's gates, and so has not run yet."""
     return any(gate["name"] in KUEUE_GATES for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def ended_by_itself(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod whose phase is Succeeded or Failed ended before it was asked to stop. A stopped pod may end
+    """Return whether a pod whose phase is Succeeded or Failed ended before it was asked to stop. A stopped pod may end
     without an error although its work is not done."""
     metadata = pod["metadata"]
     if not metadata.get("deletionTimestamp"):
@@ -45,8 +45,8 @@ def ended_by_itself(pod: Mapping[str, Any]) -> bool:
 
 
 def is_kept_ended(pod: Mapping[str, Any]) -> bool:
-    """Whether only Kueue's finalizer keeps a pod that will not run again: it failed, or was deleted before it had a
-    node."""
+    """Return whether only Kueue's finalizer keeps a pod that will not run again because it failed, or was deleted
+    before it had a node."""
     metadata = pod["metadata"]
     if KUEUE_FINALIZER not in (metadata.get("finalizers") or ()):
         return False
@@ -55,7 +55,7 @@ def is_kept_ended(pod: Mapping[str, Any]) -> bool:
 
 
 def may_be_taken(pod: Mapping[str, Any]) -> bool:
-    """Whether a found pod becomes a workload: it names a queue, is gated, and belongs to no other job."""
+    """Return whether a found pod becomes a workload: it names a queue, is gated, and belongs to no other job."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("deletionTimestamp"):

@@ -31,7 +31,7 @@ KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
 
 
 def ending_of(kind: JobKind, job: Mapping[str, object]) -> tuple[FinishedReason, str] | None:
-    """The outcome of a job with its message; None while it has not ended."""
+    """Return the outcome of a job with its message; None while it has not ended."""
     outcome = kind.outcome(dict(job))
     if not outcome.finished:
         return None

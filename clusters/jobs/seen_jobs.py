@@ -29,7 +29,7 @@ _MAX_BYTES: Final = 8 * 1024
 
 
 def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
-    """Cache the present state of these jobs of the cluster. Without Redis, the push reads them there."""
+    """Cache the current state of these jobs of the cluster. Without Redis, the push reads the jobs from the cluster."""
     if not jobs or len(jobs) > _MAX_AT_ONCE:
         return
     try:

@@ -15,10 +15,8 @@ from clusters.jobs.registry import JOB_KINDS
 def pods_of_set(
     client: ClusterClient, kind: ServingKind, there: JsonObject, index: str | None = None
 ) -> tuple[Maker, Sequence[JsonObject]]:
-    """Return the set with the objects by which it makes its pods, and its pods: of the group of that index, or all.
-
-    Raises ClusterError.
-    """
+    """Return the set with the objects from which it creates its pods, and its pods: only those of the group with that
+    index, or all. Raises ClusterError."""
     selector, namespace = kind.selector_of_pods(there), namespace_of(there)
     parts: Sequence[JsonObject] = ()
     if kind.part_kind:

@@ -44,11 +44,11 @@ class Recorder:
         self.taken: dict[tuple[str, str, str | None], Any] = {}
 
     def begin(self) -> None:
-        """Another pass begins."""
+        """Begin another pass."""
         self.taken = {}
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
-        """The object, or None. Raises ClusterError where the cluster does not answer."""
+        """Return the object; None if it does not exist. Raises ClusterError if the cluster does not answer."""
         found = self.taken[kind, namespace, name] = self._objects.get(kind, namespace, name)
         return found
 
@@ -77,8 +77,8 @@ class SettledJobs:
         """The versions of the rows of the jobs in the present list, read before anything else of them was."""
 
     def begin(self, names: Mapping[str, Sequence[str]]) -> None:
-        """A list has come, which has the jobs of these uids, each with the uids that its row may have: forget all
-        others."""
+        """Note the beginning of a list of the jobs with these uids, each with the uids that its row may have. All other
+        jobs are forgotten."""
         policy = self._present_policy()
         if self._policy != policy:
             self._policy = deepcopy(policy)
@@ -87,15 +87,16 @@ class SettledJobs:
         self._rows = self._row_versions(names)
 
     def end(self) -> None:
-        """The list was taken in. Jobs are noted during lists alone, so that a change of one job costs nothing."""
+        """Note that the list has been processed. Jobs are noted only during lists, so that a change of one job costs
+        nothing."""
         self._rows = {}
 
     def unsettled(self, jobs: Iterable[JsonObject], objects: Objects) -> list[JsonObject]:
-        """The jobs over which a pass may change something. Raises ClusterError where the cluster does not answer."""
+        """Return the jobs that a pass may change. Raises ClusterError if the cluster does not answer."""
         return [job for job in jobs if not self._is_settled(job, objects)]
 
     def note(self, job: JsonObject, looked_up: LookUps) -> None:
-        """A pass over the job changed nothing."""
+        """Note that a pass over the job changed nothing."""
         rows = self._rows.get(uid_of(job))
         if rows is not None and version_of(job):
             self._settled[uid_of(job)] = _Settled(version_of(job), rows, looked_up)

@@ -88,7 +88,8 @@ def handed_over_source(source: JobSource) -> JobSource:
 
 
 def gated_pod(source: JobSource) -> JsonObject:
-    """A pod of ours before it starts: with Kueue's gate and, in a group that names an index label, with that label."""
+    """Return a pod of ours before it starts: with Kueue's gate and, in a group that names an index label, with that
+    label."""
     manifest = own_manifest(source)
     add_gate(manifest, keys.ADMISSION_GATE)
     labels = manifest["metadata"]["labels"]
@@ -99,7 +100,8 @@ def gated_pod(source: JobSource) -> JsonObject:
 
 
 def as_made(source: JobSource, there: Mapping[str, Any]) -> JobSource:
-    """The source with the pods of the existing job: the requests of containers can't change any more."""
+    """Return the source with the pods of the existing job, because the requests of containers cannot be changed any
+    more."""
     made, mine = (_limits(source.kind, each) for each in (copy.deepcopy(dict(there)), own_manifest(source)))
     return source if made == mine else replace(source, vendors=())
 
@@ -119,9 +121,8 @@ def _limits(kind: JobKind, manifest: JsonObject) -> list[dict[str, int]]:
 
 
 def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
-    """The job with the gate on all of its pods, which wait for admission in its place. Of a found job, all that
-    exists.
-    """
+    """Return the job with the gate on all of its pods, which wait for admission in its place. For a found job, return
+    it as it exists."""
     manifest = copy.deepcopy(there) if source.found_in_cluster and there is not None else own_manifest(source)
     for name, template in source.kind.templates(manifest):
         labels = mapping_at(template, "metadata", "labels")
@@ -133,9 +134,8 @@ def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
 
 
 def add_placement(source: JobSource, workload: AdmittedWorkload, infos: Sequence[PodSetInfo]) -> None:
-    """Adds to an admission the parts that it lacks: the pods' labels, the chosen nodes, and the gate if pods wait for
-    them. Raises CannotStart of the framework.
-    """
+    """Add the missing parts to an admission: the pods' labels, the chosen nodes, and the gate if pods wait for them.
+    Raises the framework's CannotStart."""
     for info in infos:
         (pod_set,) = [each for each in workload.pod_sets if each.name == info.name]
         labels = {**common_labels(source), WORKLOAD_UID_LABEL: workload.uid}
@@ -179,7 +179,7 @@ def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmissio
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> JsonObject | None:
-    """The merge patch from one object to another, for the object of that uid only; None if they are alike."""
+    """Return the merge patch from one object to another, for the object with that uid only; None if they are equal."""
     patch = {key: value for key, value in _changes(before, after).items() if key not in _NOT_OURS}
     if not patch:
         return None

@@ -81,12 +81,12 @@ def apply_manifests(
     skip_unsupported: bool = False,
     now: datetime | None = None,
 ) -> ApplyResult:
-    """Store the documents of a YAML text, each replacing the object of its name; all of them or none.
+    """Store the documents of a YAML text, all or none; each replaces the object of its name.
 
-    `applied_set` names what is applied together; `prune` then removes what that set applied earlier and no longer
-    holds, but no workload with quota unless `force` is given. `dry_run` reports the changes and stores nothing. With
-    `skip_unsupported`, documents of unsupported kinds are skipped. Raises `ManifestErrors` (with every mistake
-    located), `HostileManifest`, `UnsupportedKind`, `NotPermitted` and `MirroredFromCluster`.
+    `applied_set` names the documents that are applied together; `prune` then removes objects that this set applied
+    earlier and no longer contains, except workloads with quota unless `force` is given. `dry_run` reports the changes
+    and stores nothing. With `skip_unsupported`, documents of unsupported kinds are skipped. Raises `ManifestErrors`
+    (with every mistake located), `HostileManifest`, `UnsupportedKind`, `NotPermitted` and `MirroredFromCluster`.
     """
     documents = read_documents(text)
     return apply_documents(
@@ -174,8 +174,8 @@ def _key(done: Applied) -> str:
 def lock_applies(cluster: Cluster, *, against_decisions: bool) -> None:
     """Make two applies to one cluster take turns, so that each sees all changes of the other.
 
-    `against_decisions`: the scheduler saves no decision meanwhile, so no workload gets quota just before it is removed.
-    Its batches lock the cluster's row first, and so does this.
+    With `against_decisions`, the scheduler saves no decision meanwhile, so that no workload gets quota just before it
+    is removed. The scheduler's batches lock the cluster's row first, and so does this.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster.pk])

@@ -39,11 +39,11 @@ def delete_manifest(
     access: Access,
     precondition: Precondition | None = None,
 ) -> str:
-    """Delete an object, now or as soon as nothing holds it. Returns a message about what it waits for, such as its
-    users or pods that are stopping; empty if it is deleted.
+    """Delete an object, now or as soon as nothing uses it.
 
+    Returns a message about what still uses it, such as its users or pods that are stopping; empty if it was deleted.
     `precondition` names the resourceVersion that was read. Raises `NotFound`, `NotPermitted`, `PreconditionFailed`,
-    `MirroredFromCluster`, and `InvalidRequest` for a precondition on an object that is no configuration.
+    `MirroredFromCluster`, and `InvalidRequest` for a precondition on an object that is not configuration.
     """
     if not access.may_in_tree(kind.name):
         access.require("submit", kind.name, namespace)
@@ -78,10 +78,8 @@ def require_deletions(cluster: Cluster, kind: ManifestKind, keys: Sequence[tuple
 
 def delete_manifests(cluster: Cluster, kind: ManifestKind, keys: Sequence[tuple[str, str]], *, access: Access) -> None:
     """Delete objects of a configuration kind or a job kind, or workloads, in one transaction: each now or as soon as
-    nothing holds it.
-
-    Raises as `require_deletions` does. Objects that do not exist are skipped, so two callers may delete the same ones.
-    """
+    nothing uses it. Raises as `require_deletions` does. Objects that do not exist are skipped, so two callers may
+    delete the same ones."""
     with transaction.atomic():
         require_deletions(cluster, kind, keys, access=access)
         if kind.name in CONFIGURATION_KINDS:

@@ -32,13 +32,10 @@ def get_manifests(
     *,
     visible: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the objects of a kind (named as in kubectl, short names included), in order: one by name, those of a
-    namespace, or all.
-
-    `visible` are the namespaces that are read, so that a tenant's request does not cost more for the objects of others;
-    None is all. It does not affect kinds without a namespace. Raises `InvalidRequest` for an unknown kind. An unknown
-    name gives an empty list.
-    """
+    """Return the objects of a kind (named as in kubectl, short names included), in order: the object of a name, those
+    of a namespace, or all. `visible` are the namespaces that are read, so that a tenant's request does not cost more
+    because others have many objects; None means all. It does not affect kinds without a namespace. Raises
+    `InvalidRequest` for an unknown kind. An unknown name gives an empty list."""
     found = kind_named(kind)
     filters: dict[str, Any] = {}
     if name:
@@ -67,8 +64,8 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
 
 
 def configuration_manifests(cluster: Cluster, kind: Kind, rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Rows of a configuration kind with everything their specs need -> manifests, with Kueue's status for kinds that
-    have one."""
+    """Return the manifests of rows of a configuration kind, whose specs' data are prefetched, with Kueue's status for
+    kinds that have one."""
     reader = STATUS_READERS.get(kind.name)
     statuses = reader(cluster, rows) if reader is not None and rows else [{}] * len(rows)
     for row, status in zip(rows, statuses, strict=True):
@@ -149,7 +146,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"[-+]?0o[0-7]
 
 
 def to_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """The manifests as one multi-document text."""
+    """Return the manifests as one multi-document text."""
     return "---\n".join(
         yaml.dump(dict(manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**16)
         for manifest in manifests

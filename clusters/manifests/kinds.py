@@ -42,7 +42,7 @@ class JobDocumentKind(ManifestKind):
         return self.read_among(top, None)
 
     def read_among(self, top: FieldReader, objects: Objects | None) -> JobManifest:
-        """The job that a document describes, in a cluster with these objects."""
+        """Read the job in a document, in a cluster with these objects."""
         assert self.rules is not None  # the default is for the dataclass only
         return reader_of(self.rules)(top, objects)
 
@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
 
 
 def has_version(kind: ManifestKind) -> bool:
-    """Whether its objects are configuration, for which a write may name the resourceVersion that was read."""
+    """Whether its objects are configuration. A write of these may name the resourceVersion that was read."""
     return kind.name in CONFIGURATION_KINDS or kind.name in SETTINGS
 
 
@@ -108,7 +108,8 @@ def version_of(api_version: str) -> str:
 
 
 def kind_named(word: str) -> ManifestKind:
-    """The kind that a person means: its name in any case, its plural or its short name. Raises `InvalidRequest`."""
+    """Return the kind for the word that a user writes: its name in any case, its plural or its short name. Raises
+    `InvalidRequest`."""
     known = _known_words()
     kind = known.get(word.lower().partition(".")[0])
     if kind is None:

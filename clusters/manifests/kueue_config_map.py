@@ -18,8 +18,8 @@ _GROUP: Final = "config.kueue.x-k8s.io/"
 def held_configuration(
     content: Mapping[str, Any], report: ValidationReport, path: str = ""
 ) -> tuple[str, Mapping[str, Any]] | None:
-    """The Configuration that a ConfigMap holds, with its path; None for every other object. Text that is no YAML is
-    noted in the report."""
+    """Return the Configuration in a ConfigMap, with its path; None for every other object. Text that is not YAML is
+    reported."""
     data = content.get("data")
     text = data.get(KEY) if isinstance(data, Mapping) else None
     if content.get("kind") != "ConfigMap" or content.get("apiVersion") != "v1" or not isinstance(text, str):

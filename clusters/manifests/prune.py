@@ -23,10 +23,9 @@ _HELD = "holds quota, so it is kept: use prune with force to end it"
 def prune_set(
     cluster: Cluster, applied_set: str, kept: Collection[Identity], *, actor: str, force: bool, now: datetime
 ) -> list[Applied]:
-    """Remove the set's objects that are not among `kept` (kind, key); the objects that use an object are removed before
-    it.
+    """Remove the set's objects that are not among `kept` (kind, key), users of an object before the object itself.
 
-    A workload with quota, and the job that owns one, stays with a warning unless `force` is given; a forced one is
+    A workload with quota, and the job that owns it, stays with a warning unless `force` is given; with `force`, it is
     cancelled, and deleted when its pods have stopped. An object that is still in use is deleted once it is unused.
     """
     pruning = _Pruning(cluster, applied_set, kept, actor, force, now)

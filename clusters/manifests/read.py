@@ -45,19 +45,18 @@ class Object:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Kind and key; a generated name is new each time."""
+        """Return the kind and the key; a generated name is new each time."""
         return self.kind.name, self.meta.key
 
 
 def read_objects(
     documents: Sequence[Document], there: Objects | None = None, *, skip_unsupported: bool = False
 ) -> tuple[list[Object], list[LocatedError]]:
-    """Return the objects of a call, Lists unpacked, and the skipped documents; `there` are objects to which jobs may
-    refer.
+    """Return the objects of a call, with Lists unpacked, and the skipped documents.
 
-    A companion of a job (a Service, a Secret ...) is skipped, and with `skip_unsupported` every unsupported kind.
-    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are unsupported kinds, or if no
-    document is left.
+    `there` are objects that jobs may refer to. A companion of a job (a Service, a Secret ...) is skipped, and with
+    `skip_unsupported` every unsupported kind. Raises `ManifestErrors` with every mistake, and `UnsupportedKind` if all
+    objects are of unsupported kinds, or if no document is left.
     """
     reports: list[ValidationReport] = []
     objects: list[Object] = []

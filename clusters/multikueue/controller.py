@@ -66,8 +66,8 @@ def follow_multikueue(
 ) -> None:
     """Run up to three passes over a manager's workloads and their copies, until a pass changes nothing.
 
-    Nothing happens while another process does this, another scheduler decides in the cluster, or another installation
-    of kueueweb pushes to it.
+    Does nothing while another process does this, another scheduler decides in the cluster, or another installation of
+    kueueweb pushes to it.
     """
     if manager.is_mirrored or manager.kueue_is_alive or manager.lease_holder:
         return  # another scheduler decides there or pushes to it
@@ -81,7 +81,7 @@ def follow_multikueue(
 
 
 def managers() -> list[str]:
-    """The clusters with checks of MultiKueue, or with workers."""
+    """Return the clusters with checks of MultiKueue, or with workers."""
     checks = AdmissionCheck.objects.filter(controller_name=MULTIKUEUE).values_list("cluster__name", flat=True)
     workers = MultiKueueCluster.objects.values_list("cluster__name", flat=True)
     return sorted({*checks, *workers})
@@ -100,7 +100,7 @@ class _Pass:
         self._changed = False
 
     def run(self) -> bool:
-        """Whether something was done that another pass may go on from."""
+        """Run one pass; return whether it made a change that another pass may continue from."""
         rows = list(MultiKueueCluster.objects.filter(cluster=self._manager).order_by("pk"))
         reached = self._look(rows)
         configs = configs_of(self._manager)

@@ -91,7 +91,7 @@ class Workers:
 
 
 def decide(local: Local, dispatch: Dispatch, workers: Workers, settings: Settings, now: datetime) -> Verdict:
-    """The next step of a workload."""
+    """Return the next step of a workload."""
     verdict = Verdict(dispatch)
     if not local.wants:
         verdict.remove = workers.with_copy()

@@ -49,9 +49,8 @@ class LocalJobs:
             del copied[uid]
 
     def follow(self, case: Case, found: Sequence[JsonObject]) -> bool:
-        """Copy the status of each job in the worker to the one here. Return whether a later attempt may do more: the
-        API server did not answer, or was too busy.
-        """
+        """Copy the status of each job in the worker to the job here. Return whether a later attempt may copy more,
+        because the API server did not answer or was too busy."""
         kind = case.kind
         if kind is None or kind.stopping is Stopping.DELETE_PODS:
             return False  # its own controller is at work here too, and would overwrite it

@@ -52,7 +52,7 @@ class Case:
 
     @property
     def wants(self) -> bool:
-        """Whether the workload is to run in a worker."""
+        """Return whether the workload should run in a worker."""
         row = self.workload
         holds = row.quota_reserved_at is not None and row.evicted_at is None and row.deletion_requested_at is None
         return holds and row.status != WorkloadStatus.FINISHED and row.ending is None
@@ -71,7 +71,7 @@ class Case:
         )
 
     def refusal(self) -> str:
-        """Why no worker could ever run it, in Kueue's words; "" if one could."""
+        """Return why no worker could ever run it, in Kueue's words; "" if one could."""
         job, kind = self.workload.job, self.kind
         if job is None or kind is None:
             return "No multikueue adapter found"
@@ -106,7 +106,7 @@ def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
 
 
 def cases_of(cluster: Cluster, checks: Iterable[str]) -> list[Case]:
-    """The workloads that hold quota and have such a check, and the workloads that were dispatched."""
+    """Return the workloads that hold quota and have such a check, and the workloads that were dispatched."""
     rows = Workload.objects.filter(cluster=cluster, quota_reserved_at__isnull=False).exclude(admission_check_states=[])
     unfinished = rows.exclude(status=WorkloadStatus.FINISHED)
     sent = Workload.objects.filter(cluster=cluster).exclude(multikueue={})
@@ -149,7 +149,7 @@ def read_dispatch(row: Workload) -> Dispatch:
 
 
 def write_dispatch(dispatch: Dispatch) -> dict[str, Any]:
-    """The form that `read_dispatch` reads; {} for one that was sent nowhere."""
+    """Write the form that `read_dispatch` reads; {} for a workload that was not dispatched."""
     stored = {
         "nominated": list(dispatch.nominated),
         "roundAt": _text(dispatch.round_at),

@@ -19,7 +19,7 @@ _KNOWN_REASONS = frozenset({"BadKubeConfig", "InsecureKubeConfig", "BadClusterPr
 
 
 def note_connection(row: MultiKueueCluster, error: ClusterError | None, now: datetime) -> None:
-    """Keep whether the worker answers."""
+    """Record whether the worker answers."""
     if error is None:
         found = {"status": "True", "reason": "Active", "message": "Connected"}
     else:
@@ -36,14 +36,14 @@ def note_connection(row: MultiKueueCluster, error: ClusterError | None, now: dat
 
 
 def note_checks(cluster: Cluster, configs: Mapping[str, Sequence[str] | None], workers: Mapping[str, bool]) -> None:
-    """Update whether the checks can be answered: a ClusterQueue with an inactive check admits nothing."""
+    """Update whether the checks can be answered, because a ClusterQueue with an inactive check admits nothing."""
     for name, clusters in configs.items():
         active, _, _ = check_activity(clusters, workers)
         set_check_active(cluster, name, active=active)
 
 
 def check_activity(clusters: Sequence[str] | None, workers: Mapping[str, bool]) -> tuple[bool, str, str]:
-    """(active, reason, message) of a check; `workers`: the existing ones, and whether each is active."""
+    """Return (active, reason, message) of a check; `workers` are the existing ones, and whether each is active."""
     if clusters is None:
         return False, "BadConfig", "Cannot load the AdmissionChecks parameters: the MultiKueueConfig is not found"
     missing = [name for name in clusters if name not in workers]

@@ -44,12 +44,12 @@ class Copy:
 
     @property
     def owner(self) -> str:
-        """The manager's workload of this copy; "" for a workload that Kueue created."""
+        """Return the manager's workload of this copy; "" for a workload that Kueue created."""
         return str(self._annotation(MANAGER))
 
     @property
     def job(self) -> tuple[str, str]:
-        """The kind and the name of its job; empty if it names none."""
+        """Return the kind and the name of its job; empty if it names none."""
         kind, _, name = self._annotation(JOB).partition("/")
         owners = self.obj["metadata"].get("ownerReferences") or ()
         return (kind, name) if name else next(((each["kind"], each["name"]) for each in owners), ("", ""))
@@ -64,8 +64,8 @@ class Copy:
         return str(found.get("reason") or ""), str(found.get("message") or "")
 
     def differs(self, wanted: str) -> bool:
-        """Whether the copy was made from another spec than the one with the digest `wanted`, or its queue or pod counts
-        have been changed since. A copy without a digest, which Kueue made, never differs."""
+        """Return whether the copy was made from another spec than the one with the digest `wanted`, or its queue or pod
+        counts have been changed since. A copy without a digest was made by Kueue, and never differs."""
         known = self._annotation(DIGEST)
         return bool(known) and (
             known != wanted or _digest(dig(self.obj, "spec") or {}, sizes_only=True) != _half(wanted)
@@ -125,7 +125,7 @@ def workload_copy(manifest: JsonObject, owner: str, origin: str, job: tuple[str,
 
 
 def job_copy(manifest: Mapping[str, Any], kind: JobKind, uid: str, workload: str, origin: str) -> JsonObject:
-    """The job for the worker that runs it: suspended until its prebuilt workload starts it there."""
+    """Return the job for the worker that runs it, suspended until its prebuilt workload starts it there."""
     made: JsonObject = copying.deepcopy(without_owned_keys(manifest))
     metadata = {key: dict(value) if isinstance(value, Mapping) else value for key, value in made["metadata"].items()}
     made = {
@@ -166,5 +166,5 @@ def _let_worker_manage(job: JsonObject, kind: JobKind) -> None:
 
 
 def is_ours(obj: Mapping[str, Any], origin: str) -> bool:
-    """Whether a manager of this origin created a job in a worker."""
+    """Return whether a manager of this origin created a job in a worker."""
     return bool((obj["metadata"].get("labels") or {}).get(keys.MULTIKUEUE_ORIGIN) == origin)

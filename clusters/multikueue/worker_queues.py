@@ -66,8 +66,8 @@ def _nominal_quotas(queue: JsonObject) -> list[tuple[str, str]]:
 
 
 def sum_of_workers(local_queues: Collection[str], workers: Sequence[WorkerQueues]) -> dict[str, str]:
-    """Resource -> the sum of the quotas of the ClusterQueues that these LocalQueues lead to. Each ClusterQueue of a
-    worker counts once."""
+    """Sum, by resource, the quotas of the ClusterQueues that these LocalQueues lead to. Each ClusterQueue of a worker
+    counts once."""
     found: dict[str, list[str]] = {}
     for worker in workers:
         reached = {queue for key, queue in worker.leads_to.items() if key in local_queues}

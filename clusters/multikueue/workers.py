@@ -87,7 +87,7 @@ class Worker:
         self._busy: Future[None] | None = None
 
     def is_due(self, now: float) -> bool:
-        """Whether it is due: it has answered the last request, and is not in a backoff."""
+        """Return whether it is due: it has answered the last request, and does not back off."""
         return (self._busy is None or self._busy.done()) and now >= self.not_before
 
     def start(self, act: Callable[[], None]) -> Future[None]:
@@ -238,7 +238,7 @@ class Workers:
         self._lock = threading.Lock()
 
     def keep(self, name: str, signature: str, connect: Callable[[], ClusterClient], origin: str) -> Worker:
-        """The worker of that name, connected again if its address has changed. Raises ClusterError."""
+        """Return the worker with that name, reconnected if its address has changed. Raises ClusterError."""
         with self._lock:
             worker = self._known.get(name)
             if worker is None or (worker.signature, worker.origin) != (signature, origin):

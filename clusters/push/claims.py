@@ -37,8 +37,9 @@ class PodClaims:
         self._shares: Shares = {}
 
     def allocate(self, pod: JsonObject, node: str) -> bool:
-        """Whether the pod may be bound: every claim of it is allocated on the node and reserved for it. Raises
-        ClusterError if there are not enough devices, or the cluster refuses."""
+        """Allocate the claims of a pod on the node; return whether the pod may be bound, which requires that every
+        claim is allocated there and reserved for the pod. Raises ClusterError if there are not enough devices, or the
+        cluster refuses."""
         if not pod["spec"].get("resourceClaims"):
             return True
         names = _claim_names(pod)

@@ -111,7 +111,7 @@ class Work:
 
 
 def work_of(cluster: Cluster) -> Work:
-    """Find, by one query, the work of a sweep. Later commits request a sweep of their own."""
+    """Find the work of a sweep with one query. Later commits request a sweep of their own."""
     with connection.cursor() as cursor:
         values: dict[str, Any] = {
             "cluster": cluster.pk,
@@ -131,7 +131,7 @@ def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
 
 
 def runs(workload: Workload) -> bool:
-    """Whether its pods should run: it is admitted and not evicted."""
+    """Return whether its pods should run: it is admitted and not evicted."""
     return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
 
 
@@ -142,12 +142,12 @@ def checks_of_multikueue(cluster: Cluster) -> frozenset[str]:
 
 
 def runs_elsewhere(workload: Workload, checks: Collection[str]) -> bool:
-    """Whether its pods run in another cluster, so that none may start here."""
+    """Return whether its pods run in another cluster, so that none may start here."""
     return any(state["name"] in checks for state in workload.admission_check_states)
 
 
 def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
-    """The workloads with everything that a push needs, in two queries."""
+    """Return the workloads with all data that a push needs, in two queries."""
     return workloads.select_related("job").prefetch_related("pod_sets")
 
 
@@ -164,8 +164,8 @@ class Surroundings:
     objects: KeptObjects
 
     def vendors(self, cluster: Cluster) -> tuple[DeviceVendor, ...]:
-        """The configured vendors whose devices we complete pods for: none while no node has a device, or where HAMi's
-        webhook does it."""
+        """Return the configured vendors whose devices kueueweb adds to pods; none while no node has a device, or if
+        HAMi's webhook does it."""
         if cluster.hami_binds or not self.has_devices:
             return ()
         return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
@@ -175,8 +175,10 @@ _surroundings: Final[dict[int, Surroundings]] = {}
 
 
 def surroundings_of(cluster: Cluster, version: str) -> Surroundings:
-    """The rows of a cluster's configuration, read again after each edit of one. `version`: of the cluster's row, read
-    in this sweep: an edit since then has another one, so that the next sweep reads again. An empty one is unknown.
+    """Return the rows of a cluster's configuration, read again after each edit.
+
+    `version` is that of the cluster's row, read in this sweep. An edit since then creates another version, so that the
+    next sweep reads again. An empty version is unknown.
     """
     found = _surroundings.get(cluster.pk)
     if found is None or found.version != version or not version:
@@ -189,7 +191,7 @@ def surroundings_of(cluster: Cluster, version: str) -> Surroundings:
 
 
 def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: bool = False) -> JobSource | None:
-    """The job as submitted; None for a kind that exists in no cluster."""
+    """Return the job as submitted; None for a kind that does not exist in clusters."""
     kind = JOB_KINDS.get(job.kind)
     if kind is None:
         return None
@@ -224,7 +226,7 @@ class Places:
 
 
 def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
-    """One query; none if no pod was placed. The pod sets must be prefetched."""
+    """Return the places of the pods with one query; empty if no pod was placed. The pod sets must be prefetched."""
     pod_sets = [pod_set for workload in workloads for pod_set in workload.pod_sets.all() if pod_set.nodes]
     if not pod_sets:
         return Places()
@@ -247,7 +249,7 @@ def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
 
 
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes], places: Places) -> AdmittedWorkload:
-    """A workload with its admission; its pod sets must be prefetched."""
+    """Return a workload with its admission; its pod sets must be prefetched."""
     checks = [read_check_state(state) for state in workload.admission_check_states]
     pod_sets = [_pod_set(row, flavors, checks, places) for row in workload.pod_sets.all()]
     offsets = rank_offsets([(each.name, each.count, _group(each)) for each in pod_sets])
@@ -307,7 +309,7 @@ class Slices:
                 self.devices.setdefault(part.node, {})[part.uuid] = read_device(row.device)
 
     def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
-        """The slices of one replica, container by container, init containers first."""
+        """Return the slices of one replica, container by container, init containers first."""
         held = self._held.get((workload.pk, pod_set.name, replica), {})
         spec = pod_set.template.get("spec") or {}
         init_count = len(spec.get("initContainers") or ())

@@ -104,9 +104,8 @@ class EventRecorder:
         self._client = client
 
     def record(self, regarding: Regarding, reason: str, message: str, at: datetime, *, warning: bool = False) -> None:
-        """Write an event, or count it if it exists. A failure is logged, and stops nothing. Raises
-        ClusterUnreachable.
-        """
+        """Write an event, or count it if it exists. A failure is logged and otherwise ignored. Raises
+        ClusterUnreachable."""
         type_ = "Warning" if warning else "Normal"
         about = (self._client.server, regarding.kind, regarding.namespace, regarding.name, regarding.uid)
         with _lock:

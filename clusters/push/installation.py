@@ -34,10 +34,8 @@ _known: Final[dict[tuple[str, int], Installation]] = {}
 
 
 def pushes_alone(cluster: Cluster, client: ClusterClient) -> bool:
-    """Return whether this installation holds the cluster's lease; taken, renewed or read each ten seconds.
-
-    If our account may not write leases, installations do not exclude each other. Raises ClusterError.
-    """
+    """Return whether this installation holds the cluster's lease, which is taken, renewed or read every ten seconds. If
+    our account may not write leases, installations do not exclude each other. Raises ClusterError."""
     key = (client.server, cluster.pk)
     with _lock:
         found = _known.get(key) or _known.setdefault(key, Installation(identity()))
@@ -45,7 +43,8 @@ def pushes_alone(cluster: Cluster, client: ClusterClient) -> bool:
 
 
 def identity() -> str:
-    """This installation's: that of its database, so that a copy of it on another server is another."""
+    """Return the identity of this installation, which is that of its database. A copy on another server is another
+    installation."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT system_identifier, current_database() FROM pg_control_system()")
         system, database = cursor.fetchone()
@@ -53,7 +52,7 @@ def identity() -> str:
 
 
 def held_by(name: str, lease: JsonObject | None, seconds: int) -> JsonObject:
-    """The spec of a lease as its holder renews it, or another one takes it."""
+    """Return the spec of a lease that this holder renews or takes over."""
     text = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     before = (lease or {}).get("spec") or {}
     spec = {**before, "holderIdentity": name, "renewTime": text, "leaseDurationSeconds": seconds}
@@ -73,7 +72,7 @@ class Installation:
         self._mine = False
 
     def holds(self, cluster: Cluster, client: ClusterClient) -> bool:
-        """Whether this installation may push. The result is recorded in the cluster's row."""
+        """Return whether this installation may push, and record it in the cluster's row."""
         now = self._steady()
         if self._looked_at is not None and now - self._looked_at < _RENEW_SECONDS:
             return self._mine

@@ -30,10 +30,10 @@ _known: Final[dict[tuple[str, int], KueuesLease]] = {}
 
 
 def keeps_kueue_waiting(cluster: Cluster, client: ClusterClient) -> bool:
-    """Whether no Kueue can lead in the cluster; the lease is taken or renewed each ten seconds.
+    """Return whether no Kueue can lead in the cluster; the lease is taken or renewed every ten seconds.
 
-    If Kueue's namespace does not exist, no Kueue runs; if our account may not write the lease, only the watcher looks
-    for one. Raises ClusterError.
+    If Kueue's namespace does not exist, no Kueue runs. If our account may not write the lease, only the watcher looks
+    for a Kueue. Raises ClusterError.
     """
     key = (client.server, cluster.pk)
     with _lock:
@@ -42,15 +42,14 @@ def keeps_kueue_waiting(cluster: Cluster, client: ClusterClient) -> bool:
 
 
 def taking_over() -> str:
-    """The holder name of this installation before the mode is `schedule`: in any other mode, push workers release a
-    lease that they hold under their own name."""
+    """Return the holder name of this installation before the mode is `schedule`. In any other mode, push workers
+    release a lease that they hold under their own name."""
     return f"{identity()}-takeover"
 
 
 def release(cluster: Cluster, client: ClusterClient, holder: str) -> bool:
-    """Return the lease if this holder has it; a standby takes it within seconds. Returns whether it was returned.
-    Raises ClusterError.
-    """
+    """Release the lease if this holder has it; a standby takes it within seconds. Returns whether it was released.
+    Raises ClusterError."""
     with _lock:
         _known.pop((client.server, cluster.pk), None)
     lease = client.get(LEASES, *kueues_lease(cluster))
@@ -71,7 +70,7 @@ class KueuesLease:
         self._forbidden = False
 
     def holds(self, cluster: Cluster, client: ClusterClient) -> bool:
-        """Whether no Kueue can lead."""
+        """Return whether no Kueue can lead."""
         now = self._steady()
         if self._looked_at is not None and now - self._looked_at < _RENEW_SECONDS:
             return self._keeps
@@ -99,8 +98,8 @@ class KueuesLease:
 
 
 def take(cluster: Cluster, client: ClusterClient, lease: JsonObject | None, name: str) -> bool:
-    """Take or renew the lease as it was read; False where Kueue's namespace does not exist. Raises ClusterError with
-    `conflict` if another one was first."""
+    """Take or renew the lease as it was read; False if Kueue's namespace does not exist. Raises ClusterError, with
+    `conflict` if another client was first."""
     spec = held_by(name, lease, HELD_SECONDS)
     if lease is not None:
         client.replace(LEASES, {**lease, "spec": spec})

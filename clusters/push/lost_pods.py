@@ -28,10 +28,9 @@ _REASON: Final = "KueueForcefullyDeleted"
 def delete_lost_pods(
     cluster: Cluster, client: ClusterClient, pods: Iterable[tuple[str, str]], clock: Callable[[], float]
 ) -> int:
-    """Fail and delete these pods, by namespace and name, if the cluster still shows them lost; return how many.
-
-    Raises ClusterUnreachable. The watcher asks again with its next list for a pod that the cluster refused to change.
-    """
+    """Fail and delete these pods, given by namespace and name, if the cluster still shows them as lost; return how
+    many. Raises ClusterUnreachable. If the cluster refuses to change a pod, the watcher requests it again with its next
+    list."""
     if cluster.is_mirrored or not is_on(cluster.configuration, FAILURE_RECOVERY):
         return 0
     deleted = 0

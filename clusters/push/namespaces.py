@@ -11,9 +11,9 @@ from clusters.client import ClusterClient
 
 
 def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
-    """Make the namespace with the labels and annotations of its row; False if the cluster has it already.
+    """Create the namespace with the labels and annotations of its row; False if the cluster already has it.
 
-    From then on the row follows the cluster's object, whose labels decide which ClusterQueues take its workloads.
+    From then on the row follows the cluster's object, whose labels decide which ClusterQueues accept its workloads.
     Raises ClusterError.
     """
     if client.get(NAMESPACES, "", name) is not None:

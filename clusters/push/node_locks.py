@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 def locks_of(placement: PodPlacement, vendors: Iterable[DeviceVendor]) -> list[LockRule]:
-    """The locks that a pod's devices need, by annotation. As in HAMi, devices of init containers alone need none."""
+    """Return the locks that a pod's devices need, by annotation. As in HAMi, devices of init containers need no lock of
+    their own."""
     held = {part.vendor for container in placement.containers[placement.init_container_count :] for part in container}
     rules = {vendor.lock.annotation: vendor.lock for vendor in vendors if vendor.common_word in held and vendor.lock}
     return [rules[annotation] for annotation in sorted(rules)]
@@ -38,7 +39,7 @@ class NodeLocks:
         self._written: dict[tuple[str, str], str] = {}
 
     def take(self, node: str, pod: JsonObject, rules: Iterable[LockRule]) -> bool:
-        """Take all these locks for a pod, or none: False while another pod waits for its devices."""
+        """Take all these locks for a pod, or none; False while another pod waits for its devices."""
         taken: list[LockRule] = []
         for rule in rules:
             if not self._take(node, pod, rule):

@@ -71,7 +71,7 @@ class PodOwners:
 
 
 def owners_of(cluster: Cluster, pods: Sequence[JsonObject]) -> PodOwners:
-    """The owners of these pods. A workload that is evicted, or that shrinks, later gets a sweep of its own."""
+    """Return the owners of these pods. A workload that is evicted or shrinks later gets its own sweep."""
     values: dict[str, Any] = {
         "cluster": cluster.pk,
         "workloads": list({uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}),

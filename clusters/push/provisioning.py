@@ -92,7 +92,8 @@ class ProvisioningRequests:
         self._clock = clock
 
     def follow(self) -> None:
-        """Create missing requests, read the conditions of the others, and delete requests without a workload."""
+        """Create missing requests, read the conditions of the others, and delete requests that have lost their
+        workload."""
         configs = self._configs()
         if not configs:
             return

@@ -27,8 +27,8 @@ class Replicas:
         return workload_uid in self._with_pods
 
     def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:
-        """The pod's replica: its present one, else its rank in the topology if that is free, else the first free one
-        of the pod set. None if none is free, or as many pods live as were admitted."""
+        """Return the pod's replica: its current one, else its rank in the topology if that is free, else the first free
+        one of the pod set. None if none is free, or if as many pods live as were admitted."""
         taken = self._taken.get((workload_uid, pod_set.name), {})
         own, numbers = replica_of(pod), pod_set.replicas
         if own is not None and own in numbers and taken.get(own) == pod["metadata"]["uid"]:

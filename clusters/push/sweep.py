@@ -123,10 +123,11 @@ class PushReport:
 def push_pending(
     cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
 ) -> PushReport:
-    """Run one sweep over a cluster, after the running one. Does nothing if another scheduler decides there, by the
-    cluster's mode or as its watcher sees, or if another sweep waits already.
+    """Run one sweep over a cluster, after the running one.
 
-    If the cluster does not answer, or refuses to list its pods, that is logged and the rest stays unpushed.
+    Does nothing if another scheduler decides there, according to the cluster's mode or its watcher, or if another sweep
+    is already waiting. If the cluster does not answer, or refuses to list its pods, this is logged and the remaining
+    rows stay unpushed.
     """
     report = PushReport()
     if cluster.is_mirrored:
@@ -219,10 +220,10 @@ class _Sweep:
             self.follow_pods()
 
     def tell(self, may_start: Collection[int] | None = None) -> None:
-        """Push each unpushed workload in the order of keys. A refused one does not delay the others.
+        """Push each unpushed workload in the order of keys.
 
-        `may_start` are the keys of the workloads whose pods may start now, None for all; pods of other workloads start
-        with the next sweep.
+        A refused workload does not delay the others. `may_start` are the keys of the workloads whose pods may start
+        now, None for all; pods of other workloads start with the next sweep.
         """
         due = {"cluster": self._cluster.pk, "now": self._now(), "limit": _BATCH}
         after = 0

@@ -20,11 +20,8 @@ _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 @contextmanager
 def sweep_lock(cluster: Cluster) -> Iterator[bool]:
-    """Whether this sweep may run. One sweep runs and one waits for it.
-
-    Any other may be skipped: the waiting one will read rows later than now, so it will see every change that called
-    for a sweep.
-    """
+    """Return whether this sweep may run. One sweep runs and one waits for it. Any other may be skipped: the waiting
+    sweep will read rows later than now, so it will see every change that required a sweep."""
     mine = False
     with connection.cursor() as cursor:
         if _try_lock(cursor, WORKING, cluster):

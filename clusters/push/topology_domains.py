@@ -35,9 +35,12 @@ class TopologyDomains:
     def selector(
         self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission, failed_nodes: Collection[str] = ()
     ) -> Mapping[str, str] | None:
-        """The labels of the pod's domain. Empty without a topology. None while the assignment has no place for the
-        pod: more pods live than were assigned, or the domain is a failed node that was not replaced yet; and, as in
-        Kueue, for a pod whose index offset is not a number."""
+        """Return the labels of the pod's domain.
+
+        Empty without a topology. None while the assignment has no place for the pod: more pods live than were assigned,
+        or the domain is a failed node that has not been replaced yet. Also None, as in Kueue, for a pod whose index
+        offset is not a number.
+        """
         topology = pod_set.topology
         if topology is None:
             return {}

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def handed_over(cluster: Cluster, client: ClusterClient, pods: Sequence[JsonObject]) -> list[JsonObject]:
-    """The pods, after those of replaced slices were relabelled with the slice that holds quota now."""
+    """Relabel the pods of replaced slices with the slice that now holds quota, and return the pods."""
     heirs = _heirs(cluster, {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))})
     return [_renamed(client, pod, heirs) for pod in pods] if heirs else list(pods)
 
@@ -76,19 +76,17 @@ def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload])
 
 
 def is_next_slice(row: Workload) -> bool:
-    """Whether a workload that may not run yet is a slice of a running job: it waits to take over, or has taken over
-    and waits for admission checks. The job then runs on unchanged."""
+    """Return whether a workload that may not run yet is a slice of a running job. It waits to take over, or has taken
+    over and waits for admission checks; the job then continues unchanged."""
     return REPLACED_SLICE in row.annotations and row.evicted_at is None
 
 
 def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:
-    """Find the gone replicas of elastic jobs that shrank, and of jobs with reclaimable pods, so that their resources
-    are released.
-
-    `pods` are all live pods of ours. The Job controller chooses which pods end, so surplus replicas stay held until
-    that many pods are gone. Of several replicas without a pod those with the highest numbers are released. One
-    always stays, because a workload that holds devices needs a place. Returns how many replicas were released.
-    """
+    """Find the replicas that are gone, of elastic jobs that shrank and of jobs with reclaimable pods, so that their
+    resources are released. `pods` are all live pods of ours. The Job controller chooses which pods end, so surplus
+    replicas stay held until that many pods are gone. Of several replicas without a pod, the ones with the highest
+    numbers are released. One replica always stays, because a workload that holds devices needs a place. Returns how
+    many replicas were released."""
     alive: dict[tuple[str, str], set[int]] = defaultdict(set)
     for pod in pods:
         replica = replica_of(pod)

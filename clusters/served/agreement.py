@@ -39,8 +39,8 @@ class Settlement:
 def settle(agreed: str, row: Side, obj: Side) -> Settlement:
     """Decide the step for two sides that last agreed on `agreed`.
 
-    If only one side has changed, the other follows it. If both have, the later edit wins; in the same second, the
-    object's. A deletion in the cluster wins: there is nothing left to edit.
+    If only one side has changed, the other follows it. If both have changed, the later edit wins; within the same
+    second, the object wins. A deletion in the cluster always wins, because nothing is left to edit.
     """
     if row.content == obj.content:
         return Settlement(Step.NOTHING)

@@ -95,14 +95,15 @@ def digest(value: Mapping[str, Any]) -> str:
 
 
 def row_content(kind: Kind, row: Any | None) -> str:
-    """Return the content of a row with everything its spec needs; a row that waits for its deletion has none."""
+    """Return the content of a row whose spec's data are prefetched; a row that waits for its deletion has no
+    content."""
     if row is None or row.deletion_requested_at is not None:
         return ABSENT
     return content_of(kind, kind.spec_of(row))
 
 
 def as_submitted(obj: JsonObject) -> JsonObject:
-    """The object without a server's fields."""
+    """Return the object without the fields that a server adds."""
     kept = ("name", "namespace", "labels", "annotations")
     metadata = {key: value for key, value in obj["metadata"].items() if key in kept}
     return {"metadata": metadata, **{key: value for key, value in obj.items() if key not in _SERVERS}}
@@ -122,7 +123,7 @@ def last_edit(obj: JsonObject) -> tuple[datetime, str]:
 
 
 def status_writer(obj: JsonObject, condition: str = "") -> str:
-    """The program that wrote something of the status last, or that condition, where it has an owner."""
+    """Return the program that last wrote to the status, or to the given condition, if it has an owner."""
     written = [entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"]
     field = f'k:{{"type":"{condition}"}}'
     written = [each for each in written if field in _conditions_of(each)] or written
@@ -137,8 +138,8 @@ def _conditions_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_newer(version: str, known: str) -> bool:
-    """Whether a resourceVersion is later than one that is known. They are whole numbers that grow; one that is not is
-    only known to differ."""
+    """Return whether a resourceVersion is later than a known one. They are whole numbers that grow; any other value can
+    only be known to differ."""
     if version.isdecimal() and known.isdecimal():
         return int(version) > int(known)
     return version != known

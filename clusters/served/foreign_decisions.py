@@ -46,8 +46,8 @@ def foreign_decisions(before: Mapping[str, Any], obj: JsonObject) -> list[Foreig
     """Return the decisions in the object's status that were not in the known status `before`.
 
     Kueue acts on these conditions, whichever program sets them: Evicted (its job stops and waits again),
-    DeactivationTarget (spec.active becomes false) and Finished; and on a cleared admission. The other fields follow
-    from our row, which overwrites them, except the states of admission checks, which their controllers write.
+    DeactivationTarget (spec.active becomes false) and Finished; and on a cleared admission. Our row overwrites all
+    other fields, except the states of admission checks, which their controllers write.
     """
     return [*_conditions(before, obj), *_cleared(before, obj)]
 
@@ -69,7 +69,7 @@ def _cleared(before: Mapping[str, Any], obj: JsonObject) -> Iterator[ForeignDeci
 
 
 def take_decisions(cluster: Cluster, row: Workload, decisions: list[ForeignDecision], now: datetime) -> None:
-    """Have the engine carry out the decisions, in the name of the program that has written them."""
+    """Make the engine carry out the decisions, in the name of the program that wrote them."""
     for each in decisions:
         if each.act is _Act.EVICT:
             reason, message = _eviction(each)

@@ -36,5 +36,5 @@ def newest(served: Collection[Kind]) -> frozenset[Kind]:
 
 
 def missing(served: Collection[Kind]) -> list[str]:
-    """The kinds of which the cluster serves no version that we read."""
+    """Return the kinds that the cluster serves in no version that kueueweb reads."""
     return sorted(name for name, kinds in KUEUE_KINDS.items() if not any(kind in served for kind in kinds))

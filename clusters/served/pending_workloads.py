@@ -34,7 +34,8 @@ _OWNER: Final = ("apiVersion", "kind", "name", "uid")
 
 
 def limited(positions: PendingPositions, query: Mapping[str, str]) -> PendingPositions:
-    """The part of the positions for which `limit` and `offset` ask. Raises ValueError with a message for the client."""
+    """Return the part of the positions that `limit` and `offset` select. Raises ValueError with a message for the
+    client."""
     limit, offset = (query.get(name, "0") for name in ("limit", "offset"))
     if not (_WHOLE_NUMBER.fullmatch(limit) and _WHOLE_NUMBER.fullmatch(offset)):
         raise ValueError("limit, offset: Invalid value: must be whole numbers")

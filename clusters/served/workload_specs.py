@@ -43,8 +43,11 @@ def read_spec(obj: JsonObject, api_version: str) -> tuple[WorkloadSpec, list[str
 
 
 def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
-    """Return a digest of the whole spec or, for a workload with a job, of the fields that its owner may change (active,
-    the priority and its class) and the fields that follow from the job (the queue and the pod counts)."""
+    """Return a digest of the whole spec.
+
+    For a workload with a job, the digest covers only the fields that its owner may change (active, the priority and its
+    class) and the fields that follow from the job (the queue and the pod counts).
+    """
     if has_job:
         own = {"active": spec.active, "priority": spec.priority or 0, "class": spec.priority_class_name}
         return digest({**own, **_of_its_job(spec)})
@@ -76,7 +79,7 @@ def _row(row: Any) -> WorkloadRow:
 
 
 def spec_in(spec: Mapping[str, Any], api_version: str) -> JsonObject:
-    """The spec of v1beta2 in that version."""
+    """Convert the spec of v1beta2 to that version."""
     written = dict(spec)
     if api_version.endswith("/v1beta1"):
         reference = written.pop("priorityClassRef", None)
@@ -88,7 +91,7 @@ def spec_in(spec: Mapping[str, Any], api_version: str) -> JsonObject:
 
 
 def status_in(status: JsonObject, api_version: str) -> JsonObject:
-    """The status of v1beta2 in that version, which lists the domains of a topology one by one."""
+    """Convert the status of v1beta2 to that version, which lists the domains of a topology one by one."""
     if not api_version.endswith("/v1beta1"):
         return status
     status = {key: value for key, value in status.items() if key != "preemptionGates"}

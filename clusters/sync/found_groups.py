@@ -80,7 +80,7 @@ class FoundGroups:
         return groups
 
     def without_workload(self) -> list[JsonObject]:
-        """The waiting pods of groups whose ended workload was deleted: as in Kueue, they are a group again."""
+        """Return the waiting pods of groups whose ended workload was deleted. As in Kueue, they form a group again."""
         self._released = {key for key in self._released if any(map(_is_released, self._pods.get(key, {}).values()))}
         if not self._released:
             return []
@@ -165,7 +165,7 @@ class FoundGroups:
 
 
 def group_key(pod: JsonObject) -> GroupKey:
-    """The namespace and the name of the pod's group; the name is empty if it is in none."""
+    """Return the namespace and the name of the pod's group; the name is empty if the pod is in no group."""
     return namespace_of(pod), group_name_of(pod)
 
 

@@ -266,7 +266,7 @@ class JobSync:
 
 
 def tell_again(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
-    """Pushes the rows of these jobs' workloads again."""
+    """Push the rows of these jobs' workloads again."""
     jobs = Job.objects.filter(cluster=cluster, uid__in=job_uids)
     with unnoticed_transaction():
         raise_push(Workload.objects.filter(job__in=jobs))
@@ -281,8 +281,8 @@ def _name(job: JsonObject) -> str:
 
 
 def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:
-    """The identities of a job as (namespace, name, uid): with the cluster's uid, and with our label's if it is a
-    valid uid."""
+    """Return the identities of a job as (namespace, name, uid): with the cluster's uid, and with the uid in our label
+    if it is valid."""
     found = [(*key_of(job), str(job["metadata"]["uid"]))]
     label = (job["metadata"].get("labels") or {}).get(JOB_UID_LABEL, "")
     try:

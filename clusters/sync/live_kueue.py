@@ -21,11 +21,11 @@ GONE_AFTER: Final = 180.0
 
 
 def look_for_kueue(cluster: Cluster, client: ClusterClient, watch: LeaseWatch) -> None:
-    """Records whether the leader's lease still changes. If the lease cannot be read, the record stays.
+    """Record whether the leader's lease still changes.
 
-    An abandoned lease counts as renewed until it has been seen unchanged for long enough, unless it is known to be
-    abandoned. A lease that kueueweb holds, so that no Kueue leads, does not count as Kueue's; if a Kueue should decide,
-    a push worker releases it.
+    If the lease cannot be read, the record stays. An abandoned lease counts as renewed until it has been seen unchanged
+    for long enough, unless it is known to be abandoned. A lease that kueueweb holds, so that no Kueue leads, does not
+    count as Kueue's; if a Kueue should decide, a push worker releases it.
     """
     try:
         lease = client.get(LEASES, *kueues_lease(cluster))

@@ -39,7 +39,8 @@ class Ownership:
             del self._workloads[owner]
 
     def workload_of(self, pod: JsonObject) -> str:
-        """The uid of the workload that a pod belongs to, which may own the pod itself; empty where there is none."""
+        """Return the uid of the workload that a pod belongs to, which may be the pod's owner; empty if there is
+        none."""
         uid = pod["metadata"]["uid"]
         if uid in self._workloads:
             return self._workloads[uid]
@@ -66,7 +67,7 @@ def controller_uid(obj: JsonObject) -> str:
 
 
 def parent_workload(workload: JsonObject) -> str:
-    """The name of the Workload of which this one is a variant, its owner (concurrent admission); else empty."""
+    """Return the name of the Workload that owns this one as its variant (concurrent admission); otherwise empty."""
     for owner in workload["metadata"].get("ownerReferences") or ():
         if owner.get("kind") == "Workload" and str(owner.get("apiVersion")).startswith("kueue.x-k8s.io/"):
             return str(owner["name"])
@@ -74,7 +75,7 @@ def parent_workload(workload: JsonObject) -> str:
 
 
 def owner_uids(workload: JsonObject) -> tuple[str, ...]:
-    """The uids of the jobs or pods of a Workload object: its owners, and the job in its label."""
+    """Return the uids of the jobs or pods of a Workload object: its owners, and the job in its label."""
     metadata = workload["metadata"]
     owners = [str(owner["uid"]) for owner in metadata.get("ownerReferences") or ()]
     named = (metadata.get("labels") or {}).get(_JOB_UID)

@@ -79,7 +79,7 @@ class PodGroupSync(JobSync):
         self._groups.settle(touched, datetime.fromtimestamp(now, UTC))
 
     def tick(self, now: float) -> None:
-        """Submit the pods again that still wait after the workload of their group has ended and was deleted."""
+        """Submit again the pods that still wait after the workload of their group has ended and was deleted."""
         if self._cluster.is_mirrored or now < self._next_look:
             return
         self._next_look = now + _LOOK_SECONDS

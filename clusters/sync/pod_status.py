@@ -25,7 +25,8 @@ class PodStatus:
 
 
 def pod_status(manifest: JsonObject) -> PodStatus:
-    """The pod's own reason, else the scheduler's, else that of the first container that waits or has failed."""
+    """Return the pod's own reason, or else the scheduler's, or else that of the first container that waits or has
+    failed."""
     status, spec = manifest.get("status") or {}, manifest.get("spec") or {}
     entries = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     reason, message = _reason(status, entries)

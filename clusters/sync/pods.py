@@ -168,11 +168,11 @@ class _Known:
 
     @property
     def tells_why(self) -> bool:
-        """Whether its condition has a message of the cluster, which may be out of date."""
+        """Return whether its condition has a message from the cluster, which may be out of date."""
         return self.readiness.get("message") not in PODS_READY_MESSAGES.values()
 
     def counts(self, pod: _Pod) -> bool:
-        """Whether a pod that has ended counts as ready. A group needs fewer pods then (`count`)."""
+        """Return whether a pod that has ended counts as ready. A group then needs fewer pods (`count`)."""
         return pod.phase == "Succeeded" and self.job_kind != POD_GROUP
 
 

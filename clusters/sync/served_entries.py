@@ -33,8 +33,8 @@ def new_entry(cluster: Cluster, kind: str, key: str) -> ServedObject:
 
 
 def gone_keys(known: Mapping[str, ServedObject], found: Present, items: Sequence[Listing | WatchEvent]) -> set[str]:
-    """The keys of objects that were deleted; with a list, also the ones deleted earlier, whose rows may have had to
-    wait. Objects created after the list are not among them."""
+    """Return the keys of deleted objects. With a list, this includes objects that were deleted earlier, whose rows may
+    have had to wait, but not objects created after the list."""
     gone = {key for key, obj in found.gone.items() if key in known and known[key].uid == obj["metadata"]["uid"]}
     if found.listed:
         listed_at = [item.resource_version for item in items if isinstance(item, Listing)][-1]
@@ -47,9 +47,8 @@ def gone_keys(known: Mapping[str, ServedObject], found: Present, items: Sequence
 
 
 def news_of(known: Mapping[str, ServedObject], found: Present) -> dict[str, JsonObject]:
-    """The objects that have changed since they were recorded; kueueweb's own writes were recorded when they were
-    written.
-    """
+    """Return the objects that have changed since they were recorded. kueueweb records its own writes when it makes
+    them."""
     return {key: obj for key, obj in found.objects.items() if key not in known or _is_news(known[key], obj)}
 
 

@@ -69,7 +69,7 @@ class SetSync(SuspendableJobSync):
         """uid -> a set that needs no workload, and of which no pod has been seen yet."""
 
     def tick(self, now: float) -> None:
-        """Also mark the pods of sets that need no workload, once a pod of such a set is seen."""
+        """Mark also the pods of sets that need no workload, once a pod of such a set is seen."""
         super().tick(now)
         self._mark_pods([job for job in self._without_pods.values() if not self._has_no_pods(job)])
 
@@ -165,7 +165,7 @@ class SetPodSync:
         self._is_listed = False
 
     def has_none(self, kind: ServingKind, job: JsonObject) -> bool:
-        """Whether all pods have been listed, and the set has none of the pods that are left."""
+        """Return whether all pods have been listed, and none of the remaining pods is the set's."""
         return self._is_listed and not self._sizes[kind.kind, namespace_of(job), name_of(job)]
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:

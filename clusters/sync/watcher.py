@@ -207,7 +207,7 @@ class Watcher:
         }
 
     def resync(self) -> None:
-        """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
+        """List every kind and apply it. Raises ClusterError, except for limits that this account may not read."""
         self._look_at_mode()
         look_for_kueue(self._cluster, self._client, self._kueues_lease)
         self.note_served(_chosen(self._client.served(_OPTIONAL)))

@@ -45,15 +45,14 @@ class Handover(Switch):
         return report
 
     def refusals(self) -> list[str]:
-        """Return the reasons to refuse the handover that are visible without a write: a Kueue leads already, its CRDs
-        are missing, or else it would change jobs, given their present Workloads. Raises ClusterError."""
+        """Return the reasons to refuse the handover that are visible without a write: a Kueue already leads, its CRDs
+        are missing, or it would change jobs, given their current Workloads. Raises ClusterError."""
         found = self._blocked()
         return found or objections(self._cluster, self._reader)
 
     def run(self, patience_seconds: float) -> Report:
-        """Hand over; retries Workloads that were not written yet for this many seconds. Raises Refused and
-        ClusterError.
-        """
+        """Hand over. Workloads that were not written yet are retried for this many seconds. Raises Refused and
+        ClusterError."""
         blocked = self._blocked()
         if blocked:
             raise Refused(blocked)

@@ -42,7 +42,7 @@ def described(configurations: Iterable[tuple[Kind, JsonObject]]) -> list[str]:
 
 
 def switch_off(client: ClusterClient) -> None:
-    """Have the API server ask Kueue nothing more. Raises ClusterError."""
+    """Make the API server stop calling Kueue's webhooks. Raises ClusterError."""
     for kind, configuration in found_configurations(client):
         kept = _kept(configuration)
         for webhook in configuration.get("webhooks") or ():
@@ -53,7 +53,7 @@ def switch_off(client: ClusterClient) -> None:
 
 
 def switch_on(client: ClusterClient) -> None:
-    """Give each webhook the selector that it had. Raises ClusterError."""
+    """Restore the earlier selector of each webhook. Raises ClusterError."""
     for kind, configuration in found_configurations(client):
         kept = _kept(configuration)
         for webhook in configuration.get("webhooks") or ():

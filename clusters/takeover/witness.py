@@ -17,7 +17,7 @@ class Witness:
         self._before = {name: _version(item) for name, item in self._objects() if name in jobs or _runs(item)}
 
     def changed(self) -> list[str]:
-        """Return a line for each job and pod that is deleted or changed by now, by any client. Raises ClusterError."""
+        """Return a line for each job and pod that any client has deleted or changed since."""
         now = {name: _version(item) for name, item in self._objects() if name in self._before}
         others = {name: before for name, before in self._before.items() if now.get(name) != before}
         return [_difference(name, before, now.get(name)) for name, before in others.items()]

@@ -95,11 +95,8 @@ class Admission:
         }
 
     def review(self, path: str, request: AdmissionRequest) -> Verdict:
-        """The answer to a request under one of `PATHS`.
-
-        Our own writes are allowed unchanged, because they follow from an admission; so is every write where kueueweb
-        only observes.
-        """
+        """Answer a request under one of `PATHS`. kueueweb's own writes are allowed unchanged, because they follow from
+        an admission; so is every write if kueueweb only observes."""
         rule = self._rules.get(path)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
             return ALLOWED

@@ -45,7 +45,7 @@ _SECONDS: Final = Histogram(
 
 
 def review_bodies() -> BodyReader:
-    """Reads reviews: the API server sends one at once, and gives up after the time that its configuration names."""
+    """Read reviews. The API server sends a review at once, and gives up after the time in its configuration."""
     return BodyReader(
         _MAX_BODY_BYTES,
         _MAX_HELD_BYTES,

@@ -32,10 +32,8 @@ class Certificates:
 
 
 def renewed(found: Certificates | None, names: Sequence[str], now: datetime) -> Certificates:
-    """Return the certificates to serve: those found, if they are valid and have these names, or new ones.
-
-    An authority is replaced a year before its end, and trusted until then.
-    """
+    """Return the certificates to serve: the found ones if they are valid and have these names, or new ones. An
+    authority is replaced a year before its end, and trusted until then."""
     if found is None:
         authority, key = _new_authority(now)
         return _with_server(authority, [authority], key, names, now)

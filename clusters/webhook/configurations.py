@@ -56,8 +56,8 @@ class Target:
         return where
 
     def moved(self, config: JsonObject) -> JsonObject:
-        """A clientConfig that names a Service where we have a URL, or the other way round, with our address and under
-        the path that it had; any other as it is."""
+        """Return a clientConfig with our address under its path, if it names a Service where we have a URL, or the
+        other way round; any other clientConfig is returned unchanged."""
         ours, theirs = ("url", "service") if self.url else ("service", "url")
         if theirs not in config:
             return config

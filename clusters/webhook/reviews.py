@@ -109,7 +109,7 @@ def refused(why: str) -> Verdict:
 
 
 def refused_fields(request: AdmissionRequest, errors: FieldErrors, warnings: Sequence[str] = ()) -> Verdict:
-    """Refused for these fields: Forbidden, as Kueue's webhooks answer. Each field is a separate cause."""
+    """Refuse the request for these fields: Forbidden, as Kueue's webhooks answer. Each field is a separate cause."""
     texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     status = _forbidden(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     causes = [{"reason": error.type.value, "message": error.message, "field": error.field} for error in errors]

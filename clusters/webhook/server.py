@@ -198,8 +198,8 @@ class WebhookServer:
         return str(path)
 
     def refresh(self) -> None:
-        """Write our address to the cluster, then serve the certificate that it can now verify. Raises ClusterError or
-        OSError."""
+        """Write our address to the cluster, then serve the certificate that the cluster can now verify. Raises
+        ClusterError or OSError."""
         now = self._current()
         trusted = b"" if self._callers is None else self._callers()
         if trusted != self._trusted:
@@ -214,7 +214,7 @@ class WebhookServer:
             _log.info("The webhook serves a new certificate")
 
     def run(self) -> None:
-        """Until SIGINT, SIGTERM or `stop`."""
+        """Serve until SIGINT, SIGTERM or `stop`."""
         stopped = threading.Event()
         keeper = threading.Thread(target=self._keep, args=(stopped,), name="webhook-keeper", daemon=True)
         keeper.start()

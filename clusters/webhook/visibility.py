@@ -42,10 +42,8 @@ _FRONT_PROXY: Final = ("kube-system", "extension-apiserver-authentication", "req
 
 
 def front_proxy_authorities(client: ClusterClient) -> bytes:
-    """The authorities, in PEM, for the certificate that the API server shows when it passes a request on.
-
-    Raises ClusterError.
-    """
+    """Return the authorities, in PEM, that sign the certificate with which the API server forwards a request. Raises
+    ClusterError."""
     namespace, name, key = _FRONT_PROXY
     found = client.get(CONFIG_MAPS, namespace, name) or {}
     authorities = (found.get("data") or {}).get(key)
@@ -118,7 +116,7 @@ class VisibilityApplication:
             close_old_connections()
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JsonObject]:
-        """The answer to a GET."""
+        """Answer a GET."""
         match path.strip("/").split("/"):
             case ["healthz" | "readyz" | "livez"]:
                 return HTTPStatus.OK, {"status": "ok"}

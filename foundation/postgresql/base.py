@@ -60,11 +60,11 @@ class DatabaseWrapper(DjangosWrapper):
             self.close_at = min(kept_until, self._opened_at + _LONGEST_SECONDS)
 
     def is_usable(self) -> bool:
-        """Whether the server has not ended the session.
+        """Return whether the server has not ended the session.
 
-        A server that ends a session says so, and between statements it says hardly anything else. A connection that
-        is idle and has nothing to read is usable without a question; any other is asked, as Django does, with a
-        statement. A server that vanishes without a word is not noticed either way before the next answer is overdue.
+        A server that ends a session announces it, and sends almost nothing else between statements. So an idle
+        connection with nothing to read is usable without a query; any other connection is tested with a statement, as
+        Django does. A server that vanishes silently is noticed in neither case before the next answer is overdue.
         """
         return self._is_silent() or super().is_usable()
 

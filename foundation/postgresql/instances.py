@@ -35,7 +35,7 @@ class Columns(Generic[_Model]):
         self.text: Final = ", ".join(f"{alias or self.table}.{field.column}" for field in fields)
 
     def instance(self, values: Sequence[Any]) -> _Model:
-        """The instance of these values, which are as many as the columns."""
+        """Build the instance from these values, one per column."""
         converted = list(values)
         for index, convert in self._converters:
             converted[index] = convert(converted[index], None, connection)
@@ -48,7 +48,7 @@ columns = cache(Columns)
 def instances(
     model: type[_Model], where: str, parameters: Sequence[Any] | Mapping[str, Any], without: tuple[str, ...] = ()
 ) -> list[_Model]:
-    """The rows of a model's table for which this condition holds. `where` may end with an order and a limit."""
+    """Return the rows of a model's table that match this condition. `where` may end with an order and a limit."""
     found: Columns[_Model] = columns(model, "", without)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {found.text} FROM {found.table} WHERE {where}", parameters)  # noqa: S608 (constants)

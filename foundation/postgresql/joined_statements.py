@@ -24,7 +24,7 @@ class JoinedStatements:
         self._parameters += parameters
 
     def send(self) -> None:
-        """Execute the statements that were added since the last message."""
+        """Execute the statements that were added since the last call, in one message."""
         if self._texts:
             self._cursor.execute(";\n".join(self._texts), self._parameters)
             self._texts, self._parameters = [], []

@@ -96,13 +96,10 @@ def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
 def align_containers(
     entries: Sequence[tuple[AllocatedDevice, ...]], asking: Sequence[bool]
 ) -> tuple[tuple[AllocatedDevice, ...], ...]:
-    """Entries per container of the pod, init containers first; `asking` marks the containers that request the vendor's
-    devices.
-
-    If as many entries hold devices as containers request some, they belong to those containers in order, whatever
-    their position (HAMi leaves out empty entries on most nodes); otherwise by position. Raises AnnotationError for
-    devices beyond the last container.
-    """
+    """Return the entries per container of the pod, init containers first; `asking` marks the containers that request
+    the vendor's devices. If the number of entries with devices equals the number of requesting containers, the entries
+    belong to those containers in order, whatever their position (HAMi leaves out empty entries on most nodes);
+    otherwise they are matched by position. Raises AnnotationError for devices beyond the last container."""
     filled = [entry for entry in entries if entry]
     if len(filled) == sum(asking):
         remaining = iter(filled)
@@ -156,14 +153,11 @@ def _slots(vendor: DeviceVendor, slices: int) -> int:
 def found_allocation(
     pod: Mapping[str, Any], vendors: Sequence[DeviceVendor], *, init_done: bool = False
 ) -> FoundAllocation | None:
-    """Return the devices that a pod in the cluster holds by its annotations; None for a pod that HAMi did not place.
-
-    `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers are combined with the
-    others as in HAMi, and left out once all of them succeeded (`init_done`).
-
-    Every user who may create pods controls these annotations. So they are ignored on a pod that requests no device or
-    runs on another node, and beyond the number of devices that the pod requests.
-    """
+    """Return the devices that a pod in the cluster holds according to its annotations; None for a pod that HAMi did not
+    place. `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers are combined with
+    the others as in HAMi, and left out once all of them have succeeded (`init_done`). Every user who may create pods
+    controls these annotations. They are therefore ignored on a pod that requests no device or runs on another node, and
+    beyond the number of devices that the pod requests."""
     annotations: Mapping[str, str] = (pod.get("metadata") or {}).get("annotations") or {}
     node = annotations.get(NODE) or ""
     runs_on = (pod.get("spec") or {}).get("nodeName") or node

@@ -140,10 +140,10 @@ def _split(device: Device, override: str | None, vendor: DeviceVendor) -> Device
 def devices_from_capacity(
     node: str, capacity: Mapping[str, int], vendor: DeviceVendor, labels: Mapping[str, str] = NO_LABELS
 ) -> tuple[Device, ...]:
-    """The devices that a node's capacity implies, for vendors that publish no list.
+    """Derive the devices that a node's capacity implies, for vendors that publish no list.
 
-    Their number is the capacity of the count resource or, where the vendor counts cores, the cores divided by cores
-    per device, rounded up; memory is divided evenly.
+    Their number is the capacity of the count resource. If the vendor counts cores, it is the cores divided by cores per
+    device, rounded up. Memory is divided evenly.
     """
     shape, names, word = vendor.capacity, vendor.resources, vendor.common_word
     if shape is None:

@@ -86,7 +86,7 @@ class Decision:
 
 
 def vendor_extras(decision: Decision) -> dict[str, str]:
-    """The vendor's further annotations for a pod."""
+    """Return the vendor's further annotations for a pod."""
     word = decision.vendor.common_word
     write = _BY_WORD.get(word) or (_ascend if word.startswith("Ascend") else None)
     return write(decision) if write is not None else {}

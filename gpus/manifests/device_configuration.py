@@ -129,7 +129,7 @@ def write_config_map(spec: DevicePluginConfigSpec) -> dict[str, Any]:
 
 
 def configured_policies(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The policies for nodes and devices in the settings, else HAMi's defaults."""
+    """Return the policies for nodes and devices in the settings, else HAMi's defaults."""
     return (
         settings.get("node_scheduler_policy") or Policy.BINPACK,
         settings.get("gpu_scheduler_policy") or Policy.SPREAD,

@@ -7,11 +7,10 @@ from gpus.models import Device, Node
 
 
 def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
-    """Cordon a node (no new pods are placed there) or drain it (our pods there are moved). Returns whether the node
-    exists.
+    """Cordon a node (no new pods are placed there) or drain it (our pods there are moved).
 
-    None keeps a value. Draining cordons, and uncordoning ends draining. Pods of others stay; only the cluster's own
-    drain moves them.
+    Returns whether the node exists. None keeps the current value. Draining cordons, and uncordoning ends draining. Pods
+    of others stay; only the cluster's own drain moves them.
     """
     rows = Node.objects.filter(cluster_id=cluster_id, name=name)
     with hardware_transaction(cluster_id):

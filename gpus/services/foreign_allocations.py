@@ -28,11 +28,11 @@ class ExternalPod:
 
 
 def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime | None = None) -> bool:
-    """Store the slices that these pods hold, in place of the stored ones of the same pods. Returns whether any changed.
+    """Store the slices that these pods hold, in place of the stored slices of the same pods.
 
-    A pod whose annotations are unreadable counts as as many whole devices of its node as it requests, until that is
-    resolved. A slice of a device that its node does not list is stored without a device. Pods on unknown nodes are
-    skipped: the node must be stored first.
+    Returns whether any slice changed. A pod whose annotations are unreadable counts as whole devices of its node, as
+    many as it requests, until the annotations can be read. A slice of a device that its node does not list is stored
+    without a device. Pods on unknown nodes are skipped: the node must be stored first.
     """
     with hardware_transaction(cluster_id):
         nodes = _nodes(cluster_id, {pod.allocation.node for pod in pods})
@@ -54,7 +54,7 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
 
 
 def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
-    """Forget these pods, which have ended. Returns whether they held anything."""
+    """Forget these pods, which have ended. Returns whether they held any slices."""
     return _forget(cluster_id, DeviceAllocation.objects.filter(pod_uid__in=list(uids)))
 
 

@@ -98,7 +98,7 @@ def read_metrics(text: str) -> Reading:
 
 
 def together(readings: Iterable[Reading]) -> Reading:
-    """Join the readings of several endpoints: one may report the memory of a device, another its temperature."""
+    """Join the readings of several endpoints. One may report the memory of a device, another its temperature."""
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
     for reading in readings:

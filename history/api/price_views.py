@@ -41,7 +41,7 @@ class PricesSerializer(serializers.Serializer[Any]):
     prices = PriceSerializer(many=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """One currency for all, and each price once."""
+        """Require one currency for all prices, and each price only once."""
         if attrs["prices"] and not attrs["currency"]:
             raise ValidationError({"currency": "Required value: the currency of the prices, such as EUR."})
         keys = Counter((price["flavor"], price["resource"]) for price in attrs["prices"])
@@ -67,7 +67,8 @@ class PricesView(ClusterView):
 
     @extend_schema(request=PricesSerializer, responses=PricesSerializer)
     def put(self, request: Request) -> Response:
-        """Replace the prices. Only a cluster admin may. With If-Match, only if they are still those that were read."""
+        """Replace the prices. Only a cluster admin may. With If-Match, only if the prices have not changed since they
+        were read."""
         if not self.access.is_cluster_admin:
             raise PermissionDenied("Only a cluster admin can set prices.")
         serializer = PricesSerializer(data=json_object(request.data))

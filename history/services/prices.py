@@ -22,7 +22,7 @@ def read_prices(cluster: Cluster) -> dict[str, Any]:
 
 
 def generation_of(prices: Mapping[str, Any]) -> int:
-    """Differs whenever the list does."""
+    """Return a value that changes with every change of the list."""
     return zlib.crc32(repr(prices).encode())
 
 

@@ -23,7 +23,8 @@ def bounds_of(bucket: int) -> tuple[float, float]:
 
 
 def percentile(counts: Mapping[int, float], fraction: float) -> float | None:
-    """The time that this fraction did not exceed, None of nothing; within a bucket as if evenly spread."""
+    """Return the time that this fraction did not exceed, interpolated linearly within a bucket; None if there are no
+    values."""
     total = sum(counts.values())
     if total <= 0:
         return None

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_safe
 
 @require_safe
 def admin_login(request: HttpRequest) -> HttpResponseRedirect:
-    """To our login page and back. Raises PermissionDenied for users who are logged in and may not use the admin."""
+    """Redirect to our login page and back. Raises PermissionDenied for users who are logged in and may not use the
+    admin site."""
     if request.user.is_authenticated:
         raise PermissionDenied("Your account may not use the admin site.")
     wanted = request.GET.get(REDIRECT_FIELD_NAME, "")

@@ -23,7 +23,7 @@ _BY_MODEL = {kind.model._meta.model_name: kind for kind in KINDS.values()}
 
 @require_http_methods(["GET", "POST"])
 def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
-    """One object as YAML; the submitted text may contain other objects, too."""
+    """Edit one object as YAML; the submitted text may contain other objects, too."""
     kind = _BY_MODEL.get(model)
     if kind is None:
         raise Http404
@@ -42,7 +42,7 @@ def manifest(request: HttpRequest, model: str, key: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def manifests(request: HttpRequest) -> HttpResponse:
-    """Any manifests for one of the clusters, from an empty page."""
+    """Submit manifests for one of the clusters, starting from an empty page."""
     clusters = {cluster.name: cluster for cluster in clusters_of(request.user)}
     cluster = clusters.get(request.POST.get("cluster") or next(iter(clusters), ""))
     if cluster is None:

@@ -39,7 +39,7 @@ class BodyParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The bytes; raises `TooLarge` above the setting MAXIMUM_BODY_BYTES."""
+        """Return the bytes. Raises `TooLarge` above the setting MAXIMUM_BODY_BYTES."""
         max_bytes: int = settings.MAXIMUM_BODY_BYTES
         body = stream.read(max_bytes + 1)
         if len(body) > max_bytes:
@@ -55,7 +55,7 @@ class JSONParser(BodyParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The value; raises ParseError with the place of the mistake."""
+        """Return the value. Raises ParseError with the place of the mistake."""
         body = super().parse(stream, media_type, parser_context)
         if b"\\u0000" in body:
             raise ParseError("The body contains a NUL character, which is not allowed.")

@@ -64,7 +64,8 @@ _log = logging.getLogger(__name__)
 
 
 def error_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
+    """Handle DRF's exceptions: return every error that a request may cause in our format; None for our own bugs
+    (500)."""
     if isinstance(error, exceptions.KueuewebError):
         set_rollback()
         return _refusal(error)
@@ -109,7 +110,7 @@ def _version_of(current: Mapping[str, Any]) -> int | str:
 
 
 def located(error: LocatedError) -> dict[str, Any]:
-    """A located mistake as JSON."""
+    """Return a located mistake as JSON."""
     return {
         "document": error.document,
         "path": error.path,
@@ -182,31 +183,29 @@ def _headers(error: drf.APIException) -> dict[str, str]:
 
 
 def error_body(reason: str, message: str, errors: Any = ()) -> dict[str, Any]:
-    """The shape of every error."""
+    """Build the body of every error."""
     return {"reason": reason, "message": message, "errors": list(errors)}
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
-    """Django's handler of 400 outside DRF."""
+    """Handle 400 outside of DRF, for Django."""
     return JsonResponse(error_body("Malformed", "This request cannot be understood."), status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> JsonResponse:
-    """Django's handler of 403 outside DRF."""
+    """Handle 403 outside of DRF, for Django."""
     return JsonResponse(error_body("NotPermitted", str(exception) or "This is not allowed."), status=403)
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> JsonResponse:
-    """A form or a script of another site, or one without its token."""
+    """Refuse a form or a script of another site, or one without its token."""
     message = "The CSRF token is missing or wrong. Read the cookie csrftoken and send it as the header X-CSRFToken."
     return JsonResponse(error_body("CsrfFailed", message), status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any) -> JsonResponse:
-    """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist.
-
-    A REST address without its final slash is redirected to the one with it, keeping method and body (308).
-    """
+    """Handle 404 outside of DRF, and an address of the API that does not exist. A REST address without its final slash
+    is redirected to the one with it, keeping method and body (308)."""
     if _lacks_its_slash(request):
         there = request.get_full_path(force_append_slash=True)
         body = error_body("NotFound", f"There is nothing at {request.path}. REST addresses end in a slash.")
@@ -225,7 +224,7 @@ def _lacks_its_slash(request: HttpRequest) -> bool:
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
-    """Our own mistake; the log has the trace."""
+    """Answer after a bug of our own; the log has the traceback."""
     return JsonResponse(
         error_body("InternalError", "This is an error in kueueweb; its log has the details."), status=500
     )

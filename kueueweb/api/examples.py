@@ -41,8 +41,8 @@ _EXAMPLES: Final = Path(__file__).with_name("examples.json")
 
 @cache
 def examples() -> Mapping[tuple[str, str], Mapping[str, Any]]:
-    """Return requests (`request`; YAML as text) and answers (`answer`) by method and path; of each list one row.
-    `make examples` writes them."""
+    """Return requests (`request`; YAML as text) and answers (`answer`) by method and path; lists are shortened to one
+    row. `make examples` writes them."""
     found: dict[str, Any] = json.loads(_EXAMPLES.read_text(encoding="utf-8"))
     return {(method, path): body for (method, path), body in ((key.split(" "), body) for key, body in found.items())}
 

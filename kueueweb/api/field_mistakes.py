@@ -31,7 +31,7 @@ _PHRASES: Final[Mapping[str, tuple[str, str, MistakeReason]]] = {
 
 
 def field_mistakes(detail: Any, sent: Any, path: str = "") -> Iterator[LocatedError]:
-    """The framework's nested details as located mistakes, each with its value in the body `sent`."""
+    """Return the framework's nested details as located mistakes, each with its value in the body `sent`."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
             yield from field_mistakes(inner, _part(sent, name), _beneath(path, name))

@@ -16,7 +16,7 @@ _NOT_BUILT = "The front end is not built. Run `make frontend`; the API is at /ap
 @never_cache
 @ensure_csrf_cookie
 def index(request: HttpRequest) -> HttpResponse:
-    """Whatever the address, the front end's own router reads it. 503 while there is no build."""
+    """Serve the front end at any address; its own router reads the address. 503 if it has not been built."""
     page = settings.FRONTEND_DIST / "index.html"
     try:
         return HttpResponse(_read(page, page.stat().st_mtime_ns))

@@ -36,7 +36,7 @@ class CompressedAnswers(GZipMiddleware):
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Django's rule, on the addresses to which it may be applied."""
+        """Apply Django's rule to the addresses that it concerns."""
         whole = not request.path_info.startswith("/api/") or request.path_info.startswith("/api/v1/auth/")
         return response if whole or response.has_header("ETag") else super().process_response(request, response)
 

@@ -99,12 +99,12 @@ def read_limit(request: Request) -> int:
 
 
 def encode_cursor(values: Sequence[Any]) -> str:
-    """The values of a row's keyset as one opaque word."""
+    """Encode the values of a row's keyset as one opaque word."""
     return base64.urlsafe_b64encode(orjson.dumps(values, default=str)).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, length: int) -> list[Any]:
-    """The values again; raises ValidationError for anything that `encode_cursor` did not make."""
+    """Decode the values. Raises ValidationError for any text that `encode_cursor` did not create."""
     try:
         values = orjson.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except ValueError:

@@ -46,7 +46,7 @@ class RefuseUnknownParameters:
     def process_view(
         self, request: HttpRequest, view: View, args: Any, kwargs: Mapping[str, Any]
     ) -> HttpResponse | None:
-        """None if every parameter is known, or if the address is no API operation."""
+        """Refuse unknown parameters of an API operation; return None for all other requests."""
         if not request.GET or request.method not in _METHODS:
             return None
         known = known_parameters(view, request.method)

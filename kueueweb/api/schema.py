@@ -96,10 +96,8 @@ class Schema(AutoSchema):
     """
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
-        """The operation, with the errors in addition to its own answers.
-
-        A view's `also_answers` names further statuses that carry its object: {method: {status: what it means}}.
-        """
+        """Return the operation, with the errors added to its own answers. A view's `also_answers` names further
+        statuses that return its object: {method: {status: meaning}}."""
         operation = super().get_operation(path, path_regex, path_prefix, method, registry)
         if operation:
             for code, description in getattr(self.view, "also_answers", {}).get(method, {}).items():
@@ -144,7 +142,7 @@ class Schema(AutoSchema):
             }  # fmt: skip
 
     def get_override_parameters(self) -> list[Any]:
-        """`cluster`, for the operations that happen in one."""
+        """Add the parameter `cluster` to operations that concern one cluster."""
         parameters = list(super().get_override_parameters())
         if any(isinstance(permission, Scoped) for permission in self.view.get_permissions()):
             parameters.append(self._cluster())
@@ -199,7 +197,7 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
 
 
 def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any:
-    """A hook of drf-spectacular: what tags mean, an example of each error, and of each operation."""
+    """Describe tags, and add an example to each error and each operation (a hook of drf-spectacular)."""
     components = result["components"]
     components["examples"] = {f"Error{code}": {"value": value} for code, value in ERRORS.items()}
     components["headers"] = {"RetryAfter": _RETRY_AFTER}
@@ -216,7 +214,7 @@ def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any
 
 
 def share_refusals(result: Any, generator: Any, request: Any, public: bool) -> Any:
-    """A hook of drf-spectacular: answers of 400 and above become components, to which operations refer."""
+    """Turn answers of 400 and above into components that operations refer to (a hook of drf-spectacular)."""
     shared: dict[str, Any] = {}
     for item in result["paths"].values():
         for operation in item.values():
@@ -271,7 +269,8 @@ def success_of(operation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def add_live_frames(result: Any, generator: Any, request: Any, public: bool) -> Any:
-    """A hook of drf-spectacular: the frames of the websocket become components, for the types that clients generate."""
+    """Add the frames of the websocket as components, for the types that clients generate (a hook of
+    drf-spectacular)."""
     _, components = msgspec.json.schema_components(FRAMES, ref_template="#/components/schemas/{name}")
     result["components"]["schemas"] |= components
     result["components"]["schemas"] = dict(sorted(result["components"]["schemas"].items()))

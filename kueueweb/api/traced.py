@@ -14,7 +14,7 @@ _SUBMISSIONS: Final = ("/api/v1/workloads/", "/api/v1/manifests/")
 
 
 def traced(handler: Handler) -> Handler:
-    """Open a span for each request that may submit; without a receiver this middleware is not there at all."""
+    """Open a span for each request that may submit. Without a receiver, this middleware is not installed."""
     if not tracing.is_configured():
         raise MiddlewareNotUsed
 

@@ -27,7 +27,6 @@ def preflight(names: Sequence[str], namespace: str) -> Iterator[Finding]:
     """Yield the findings that need neither `migrate` nor running processes: settings, servers, and each cluster.
 
     * names: clusters, all of the database if empty; `default` if none exists yet.
-
     * namespace: of the installation.
     """
     yield from settings_checks()
@@ -38,7 +37,8 @@ def preflight(names: Sequence[str], namespace: str) -> Iterator[Finding]:
 
 
 def doctor(names: Sequence[str], namespace: str) -> Iterator[Finding]:
-    """Yield all of `preflight`, and whether the processes work: tables, heartbeats, leaders, webhook, books."""
+    """Yield the findings of `preflight`, and whether the processes work: tables, heartbeats, leaders, webhook, quota
+    audits."""
     yield from settings_checks()
     database = list(database_checks(before_migrate=False))
     yield from database

@@ -43,9 +43,9 @@ def fail(check: str, message: str, remedy: str) -> Finding:
 
 
 def clock(check: str, theirs: datetime, ours: datetime, precision_seconds: float = 0.0) -> Finding:
-    """Compare the clock of another machine with this process's. Up to 5 s is well, above 300 s logins fail.
+    """Compare the clock of another machine with this process's clock. Up to 5 s is fine, above 300 s logins fail.
 
-    * precision_seconds: what the way of asking adds at most, such as the duration of a request.
+    * precision_seconds: the maximum error of the measurement, such as the duration of a request.
     """
     ahead = (theirs - ours).total_seconds()
     skew = max(0.0, abs(ahead) - precision_seconds)
@@ -62,7 +62,7 @@ def worst(findings: Iterable[Finding]) -> Status:
 
 
 def as_lines(findings: Sequence[Finding]) -> str:
-    """One line for each finding, and a last one that counts them."""
+    """Return one line for each finding, and a last line that counts them."""
     width = max((len(each.check) for each in findings), default=0)
     lines = [
         f"{each.status:<4}  {each.check:<{width}}  {_one_line(each.message)}"

@@ -47,7 +47,7 @@ def settings_checks() -> Iterator[Finding]:
 
 
 def process_checks(clusters: Sequence[Cluster]) -> Iterator[Finding]:
-    """Yield the life of each role, and whether each cluster has a leader."""
+    """Yield whether each role is alive, and whether each cluster has a leader."""
     redis_client().ping()
     for each in role_health([cluster.name for cluster in clusters], time.time()):
         if each.role == Role.API_SERVER:

@@ -34,15 +34,14 @@ class Right:
 
 
 def manifests_folder() -> Path:
-    """The manifests: of the image or the wheel, else of the clone."""
+    """Return the folder of the manifests: in the image or the wheel, or else in the clone."""
     return _INSTALLED if _INSTALLED.is_dir() else _CLONE
 
 
 def rights_of(account: str, files: Sequence[str], *, own_namespace: str, tenants: Sequence[str]) -> Iterator[Right]:
     """Yield the rights that the files bind to an account.
 
-    * own_namespace: where this installation is.
-
+    * own_namespace: the namespace of this installation.
     * tenants: the namespaces of `tenant.yaml`'s bindings.
     """
     objects = [item for file in files for item in _objects(file)]

@@ -30,7 +30,7 @@ _RESTART: Final = (
 
 
 def webhook_checks(cluster: Cluster, client: ClusterClient, namespace: str) -> Iterator[Finding]:
-    """Yield whether the webhook is registered with a valid certificate, where we may see it, and whether it answers the
+    """Yield whether the webhook is registered with a valid certificate, if we may read that, and whether it answers the
     API server. Nothing is stored in the cluster.
 
     * namespace: of the Secret with the certificate.

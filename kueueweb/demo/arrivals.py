@@ -36,11 +36,11 @@ class Arrivals:
         self._other = _OTHER_JOBS_PER_SECOND.get(fleet, 0.0)
 
     def pause_seconds(self) -> float:
-        """Until the next job."""
+        """Return the seconds until the next job."""
         return self._chance.expovariate(_GPU_JOBS_PER_SECOND + self._other)
 
     def job(self, at_seconds: float) -> tuple[Tenant, dict[str, Any]]:
-        """A job, the time of its arrival, and its submitter."""
+        """Return a job, its time of arrival, and its submitter."""
         chance, run_seconds = self._chance, self._sizes.run_seconds(self._chance)
         if chance.random() * (_GPU_JOBS_PER_SECOND + self._other) < self._other:
             return STUDENT, mixed_job(self._fleet, run_seconds, chance)

@@ -84,7 +84,7 @@ class OpenbSizes:
 
     @classmethod
     def shipped(cls) -> Self:
-        """The table in this folder, counted by scripts/openb_distribution.py."""
+        """Load the table in this folder, which scripts/openb_distribution.py has counted."""
         table = json.loads((Path(__file__).parent / "openb_distribution.json").read_text(encoding="utf-8"))
         shapes = [(count, Shape(*shape)) for count, *shape in table["shapes"]]
         return cls(shapes, table["run_seconds_percentiles"])
@@ -169,6 +169,6 @@ def _device_limits(shape: Shape, chance: random.Random) -> dict[str, str]:
 
 
 def busier_tenant_share(seconds: float, period_seconds: float = 7_200.0) -> float:
-    """Research's share of the arrivals at a moment of the cluster's time: it swings, so that each tenant lends, borrows
-    and takes back."""
+    """Return the share of the tenant Research in the arrivals at a moment of the cluster's time. It swings, so that
+    each tenant lends, borrows and reclaims."""
     return 0.5 + 0.15 * math.sin(2 * math.pi * seconds / period_seconds)

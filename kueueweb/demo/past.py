@@ -123,7 +123,8 @@ def _use_row(cluster: Cluster, devices: Devices, use: EndedUse) -> tuple[Any, ..
 
 
 def held_amounts(devices: Devices, use: EndedUse) -> dict[str, dict[str, float]]:
-    """Return {flavor: {resource: amount}} that a workload held, with `device` for whole devices, as records have it."""
+    """Return {flavor: {resource: amount}} that a workload held, with `device` for whole devices, as in records
+    of use."""
     held: dict[str, dict[str, float]] = {}
     assert use.workload.admission is not None
     for pod_set in use.workload.admission.pod_set_assignments:

@@ -35,10 +35,8 @@ class PastJob:
 
 
 def past_jobs(fleet: str, until: float, days: int, time_scale: float, chance: random.Random) -> Iterator[PastJob]:
-    """Yield the jobs of the last days in the order of their arrival. `time_scale` is the demo's.
-
-    None arrives in the last second, because each ends after it began and before `until`.
-    """
+    """Yield the jobs of the last days in the order of their arrival. `time_scale` is the demo's. No job arrives in the
+    last second, because each one ends after it began and before `until`."""
     arrivals = Arrivals(fleet, chance)
     begin = at = until - days * 86_400.0
     while True:

@@ -72,10 +72,10 @@ class PastRun:
     _cycle_at: float = 0.0
 
     def run(self, jobs: Iterator[PastJob], moments: Iterable[int], until: int) -> Iterator[int]:
-        """Yield each of the moments, when the World is as it was then.
+        """Yield each of the moments; the World is then in the state of that moment.
 
-        All that still runs in the last second finishes at the end, because the demo's cluster begins without pods. A
-        workload that an end in this second would start could not hold its quota for any time.
+        Everything that still runs in the last second finishes at the end, because the demo's cluster begins without
+        pods. A workload that starts because another one ends in this second could not hold its quota for any time.
         """
         coming = next(jobs, None)
         for moment in [*moments, until]:
@@ -92,7 +92,7 @@ class PastRun:
                 self._finish(key, known, until)
 
     def holders(self) -> Iterator[tuple[Workload, Tenant]]:
-        """Yield the workloads that hold quota now, and whose they are."""
+        """Yield the workloads that hold quota now, with their owners."""
         for key, known in self._known.items():
             workload = self.world.workload(key)
             if known.ends_at is not None and workload is not None:

@@ -30,8 +30,8 @@ _RESOURCES: Final = [vendor.resources for vendor in VENDORS]
 
 
 def device_flavor(flavors: Mapping[str, str]) -> str:
-    """Return the flavor of a pod set's devices: that of the first resource which not every node has, as records of use
-    choose it."""
+    """Return the flavor of a pod set's devices: the flavor of the first resource that some nodes lack, as in records of
+    use."""
     resource = min(flavors, key=lambda name: (name in _EVERY_NODE_HAS, name), default="")
     return flavors.get(resource, "")
 

@@ -40,8 +40,8 @@ def processes(
 ) -> list[Process]:
     """Return the processes that run until they are stopped, in the order of their start.
 
-    With a port for it, the simulated cluster calls the admission webhook, as a real one does. `together`: whether one
-    process has the roles of scheduler, push, watcher and beat.
+    With a port for it, the simulated cluster calls the admission webhook, as a real cluster does. `together`: whether
+    one process has the roles of scheduler, push, watcher and beat.
     """
     scale = f"{time_scale:g}"
     cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot), "--fleet", fleet)

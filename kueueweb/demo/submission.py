@@ -36,9 +36,8 @@ class Account:
             self._request("workloads/", list(jobs))
 
     def waiting(self) -> int:
-        """How many of the demo's own workloads wait in the tenant's queue, counted up to a page's limit. Workloads of
-        people who try the demo do not count, so that jobs keep arriving in addition to them.
-        """
+        """Return how many of the demo's own workloads wait in the tenant's queue, at most a page's limit. Workloads of
+        users who try the demo do not count, so that jobs keep arriving in addition to them."""
         queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
         answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
         owners = (found["owner"] for found in answer["results"])
@@ -89,14 +88,13 @@ class Submission:
         return next(iter(self._accounts.values())).sees_nodes()
 
     def pause_seconds(self) -> float:
-        """Until the next arrival, on the wall."""
+        """Return the real seconds until the next arrival."""
         return self._arrivals.pause_seconds() / self._time_scale
 
 
 def keep_submitting(submission: Submission, first: int, stopped: Callable[[float], bool]) -> None:
-    """Submit `first` jobs at once, then one after the other until `stopped` returns True; it waits for the given
-    seconds.
-    """
+    """Submit `first` jobs at once, then one after the other until `stopped` returns True; it waits for the given number
+    of seconds."""
     began = time.monotonic()
     due, pause, ready = first, 0.0, False
     while not stopped(pause):

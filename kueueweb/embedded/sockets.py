@@ -24,11 +24,9 @@ def check_length(path: Path) -> None:
 
 
 def state_directory(project: Path) -> Path:
-    """A short folder that belongs to this user and this copy of the project, the same each time, made if it is missing.
-
-    It is in the system's temporary folder rather than in the project: a path there is short enough for sockets, and
-    other users, as whom servers run when we are root, can reach it.
-    """
+    """Return a short folder that belongs to this user and this copy of the project, always the same one, and create it
+    if it is missing. It is in the system's temporary folder rather than in the project, because a path there is short
+    enough for sockets, and because other users, as whom servers run if we are root, can reach it."""
     name = f"kueueweb-{os.geteuid()}-{hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:8]}"
     root = Path(tempfile.gettempdir())
     if len(os.fsencode(root)) > 50:

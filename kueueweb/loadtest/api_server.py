@@ -30,7 +30,7 @@ class ServerCounts:
     processor_seconds: float | None = None
 
     def since(self, before: ServerCounts) -> ServerCounts:
-        """Return the counts of the time since `before`; kinds of requests that did not come are left out."""
+        """Return the counts of the time since `before`; kinds of requests that did not occur are left out."""
         requests = Counter(self.requests)
         requests.subtract(before.requests)
         taken = None
@@ -40,7 +40,7 @@ class ServerCounts:
 
 
 def server_counts(client: ClusterClient) -> ServerCounts | None:
-    """Read `/metrics`; None where the client may not, or the server has none."""
+    """Read `/metrics`; None if the client may not read it, or if the server has none."""
     try:
         text = client.metrics()
     except ClusterError:

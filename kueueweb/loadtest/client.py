@@ -32,12 +32,12 @@ class Client:
         self._headers["Authorization"] = f"Token {self.token}"
 
     def post(self, path: str, body: Any, content_type: str = "application/json") -> Any:
-        """POST and read the answer. Raises `RequestRefused`."""
+        """Send a POST and read the answer. Raises `RequestRefused`."""
         content = body if isinstance(body, bytes) else orjson.dumps(body)
         return self._request("POST", path, content, {**self._headers, "Content-Type": content_type})
 
     def get(self, path: str, **query: Any) -> Any:
-        """GET and read the answer. Raises `RequestRefused`."""
+        """Send a GET and read the answer. Raises `RequestRefused`."""
         return self._request("GET", f"{path}?{urlencode(query)}" if query else path, None, self._headers)
 
     def _request(self, method: str, path: str, content: bytes | None, headers: dict[str, str]) -> Any:

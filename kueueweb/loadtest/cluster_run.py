@@ -42,12 +42,12 @@ def queues_client(server: str, username: str, password: str) -> ClusterClient:
 def prepared(
     cluster: ClusterClient, queues: ClusterClient, shape: Shape, *, node_count: int, keep: bool
 ) -> Iterator[None]:
-    """The shape's objects, from their creation to the end of the context.
+    """Create the shape's objects, and delete them at the end of the context.
 
     * queues: the client of the server that has the objects of Kueue's API; often the cluster itself.
-    * keep: leave the objects and the Jobs where they are.
+    * keep: leave the objects and the Jobs in place.
 
-    Raises ClusterError, and `InvalidShape` for objects that the servers do not take.
+    Raises ClusterError, and `InvalidShape` for objects that the servers refuse.
     """
     objects = queue_objects(shape, node_count)
     parts: list[tuple[ClusterClient, list[JsonObject]]] = [(cluster, objects)]
@@ -77,7 +77,7 @@ def run_in_cluster(
     clock: Clock,
     **options: Any,
 ) -> tuple[JobRun, Figures]:
-    """Run the shape, whose objects are there. `options` are those of JobRunner. Raises StalledRun, ClusterError."""
+    """Run the shape, whose objects exist. `options` are those of JobRunner. Raises StalledRun, ClusterError."""
     before, spent = server_counts(cluster), clock()
     run = JobRunner(cluster, shape, say, **options).run()
     after = server_counts(cluster)

@@ -82,7 +82,7 @@ class JobRunner:
         self._end_watch: Callable[[], None] = lambda: None
 
     def run(self) -> JobRun:
-        """To the last end, or the last start. Raises `StalledRun` and ClusterError."""
+        """Run until the last Job has ended or, if asked, has started. Raises `StalledRun` and ClusterError."""
         due = list(arrivals(self._shape))
         version = self._client.list(JOBS, NAMESPACE).resource_version
         watch = threading.Thread(target=self._follow, args=(version,), daemon=True)

@@ -12,10 +12,8 @@ Clock = Callable[[], Mapping[str, float]]
 
 
 def seconds_taken(pid: int) -> float:
-    """User and system time of a process and of its descendants, ended ones included; 0 for a process that has ended.
-
-    Linux only: it reads `/proc`.
-    """
+    """Return user and system time of a process and of its descendants, ended ones included; 0 for a process that has
+    ended. Linux only: it reads `/proc`."""
     folder = Path(f"/proc/{pid}")
     try:
         # The second field, the command in parentheses, may contain spaces.

@@ -26,12 +26,12 @@ _CONDITIONS: Final = (
 
 
 def wall_seconds(run: Run) -> float:
-    """From the first creation to the last finish."""
+    """The seconds from the first creation to the last finish."""
     return run.ended_at - run.began_at
 
 
 def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
-    """Per class, from creation to (the last) admission."""
+    """The mean time, per class, from creation to the (last) admission."""
     waits: dict[str, list[float]] = defaultdict(list)
     for life in run.lives.values():
         if life.admitted_at is not None:
@@ -40,9 +40,8 @@ def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
 
 
 def mean_usage_percent(shape: Shape, run: Run) -> float:
-    """Quota in use over the run, as a share of nominal quota; the quota that a preempted workload held before is not
-    counted.
-    """
+    """The mean quota in use over the run, as a share of nominal quota; earlier quota of a preempted workload is not
+    counted."""
     used = 0.0
     scale = to_amount(shape.resource, read_quantities({shape.resource: "1"})[shape.resource])
     for life in run.lives.values():
@@ -67,7 +66,7 @@ def lines(shape: Shape, run: Run) -> Iterator[str]:
 
 
 def processor_lines(shape: Shape, taken: Mapping[str, float]) -> Iterator[str]:
-    """Seconds of processor by process; nothing if the processes are not ours."""
+    """Return a line with the seconds of processor time for each process; empty if the processes are not ours."""
     if not taken:
         return
     yield ""

@@ -69,7 +69,7 @@ class Runner:
         self._client.post("manifests/", manifest_text(self._shape).encode(), "application/yaml")
 
     def run(self) -> Run:
-        """To the last finish. Raises `StalledRun`, RequestRefused, OSError."""
+        """Run until the last workload has finished. Raises `StalledRun`, RequestRefused, OSError."""
         due = list(arrivals(self._shape))
         self._run.began_at = time.time()
         submission = threading.Thread(target=self._submit_all, args=(due,), daemon=True)

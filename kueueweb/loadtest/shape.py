@@ -118,7 +118,7 @@ def _workload_set(fields: Mapping[str, Any]) -> WorkloadSet:
 
 
 def arrivals(shape: Shape) -> Iterator[Arrival]:
-    """Every workload in the order of creation: each set of each queue one by one, all side by side."""
+    """Yield every workload in the order of creation: each set of each queue one by one, all side by side."""
     queues = shape.cluster_queues
     series = [
         [Arrival((number + turn) * entry.interval_seconds, queue, index, number) for number in range(entry.count)]
@@ -131,7 +131,7 @@ def arrivals(shape: Shape) -> Iterator[Arrival]:
 
 
 def workload_json(shape: Shape, arrival: Arrival) -> dict[str, Any]:
-    """The workload as our REST API takes it."""
+    """Return the workload as our REST API accepts it."""
     entry = shape.sets[arrival.set_index]
     pod_set: dict[str, Any] = {"count": entry.pods, "requests": {shape.resource: entry.request}}
     if entry.topology:

@@ -25,9 +25,10 @@ _TOPOLOGY_MODES: Final = {
 
 
 def queue_objects(shape: Shape, node_count: int) -> list[JsonObject]:
-    """The objects that a run needs before its first Job, in the order of their creation, each with the mark.
+    """Return the objects that a run needs before its first Job, in the order of their creation, each with the mark.
 
-    * node_count: nodes that simulated kubelets (kwok) take over; a shape with a topology brings its own instead.
+    * node_count: nodes that simulated kubelets (kwok) take over; a shape with a topology brings its own nodes
+      instead.
     """
     objects: list[JsonObject] = [dict(item) for item in manifests(shape)]
     objects += [_priority_class(priority) for priority in sorted({entry.priority for entry in shape.sets})]
@@ -43,7 +44,7 @@ def queue_objects(shape: Shape, node_count: int) -> list[JsonObject]:
 
 
 def job_of(shape: Shape, arrival: Arrival, image: str) -> JsonObject:
-    """One workload of the shape as a suspended Job, whose pods sleep for its run time."""
+    """Return one workload of the shape as a suspended Job whose pods sleep for its run time."""
     entry = shape.sets[arrival.set_index]
     amounts = {shape.resource: entry.request}
     container = {
@@ -76,8 +77,8 @@ def job_of(shape: Shape, arrival: Arrival, image: str) -> JsonObject:
 
 
 def require_free_names(client: ClusterClient, objects: list[JsonObject]) -> None:
-    """Raises `InvalidShape` where the namespace of the load test, or an object with the name of one of these,
-    belongs to others, and where the server does not serve a kind."""
+    """Raise `InvalidShape` if the namespace of the load test, or an object with one of these names, belongs to others,
+    or if the server does not serve a kind."""
     found = client.get(NAMESPACES, "", NAMESPACE)
     if found is not None and not _has_mark(found):
         raise InvalidShape(
@@ -103,7 +104,7 @@ def _has_mark(item: JsonObject) -> bool:
 
 
 def create_objects(client: ClusterClient, objects: list[JsonObject]) -> None:
-    """Create them. Raises ClusterError, and `InvalidShape` where the server does not serve a kind."""
+    """Create the objects. Raises ClusterError, and `InvalidShape` if the server does not serve a kind."""
     for kind, item in zip(_kinds(client, objects), objects, strict=True):
         client.apply(kind, item)
         if kind == NODES:

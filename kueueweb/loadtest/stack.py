@@ -54,7 +54,7 @@ class Stack:
 
 @contextlib.contextmanager
 def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[Stack]:
-    """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; the end of the context stops all of it."""
+    """Run PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; the end of the context stops all of them."""
     port, cluster_port = free_port(), free_port()
     folder.chmod(0o711)  # if root starts it, PostgreSQL runs as another user and must reach its own folder
     with contextlib.ExitStack() as stack:
@@ -97,7 +97,7 @@ def _preparation(folder: Path) -> Iterator[Process]:
 
 
 def wait_for(server: str, revive: Callable[[], object]) -> None:
-    """Wait until the server answers; `revive` starts ended processes again, or raises. Raises TimeoutError."""
+    """Wait until the server answers; `revive` restarts ended processes, or raises. Raises TimeoutError."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         with contextlib.suppress(URLError, OSError), urlopen(f"{server}/healthz", timeout=5):  # noqa: S310 (our own server, by http)

@@ -12,7 +12,7 @@ _RESOURCES: Final = ("cpu", "memory", "gpu")
 
 
 def fair_share_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The fair share of each queue, level by level: children divide what their parent got."""
+    """Return the fair share of each queue, level by level: children divide their parent's share."""
     below: dict[str | None, list[Mapping[str, Any]]] = {}
     for queue in scenario["queues"]:
         below.setdefault(queue.get("parent"), []).append(queue)

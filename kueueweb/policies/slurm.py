@@ -20,7 +20,7 @@ _FLAGS: Final = {
 
 
 def fair_tree_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The level of each association, and the factor of each user."""
+    """Return the level of each association, and the factor of each user."""
     found = fair_tree(
         Association(
             str(each["id"]),
@@ -40,7 +40,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
 
 
 def priority_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The priority of the job, and its weighted parts."""
+    """Return the priority of the job, and its weighted parts."""
     config, cluster, job = scenario["config"], scenario["cluster"], scenario["job"]
     flags = config["PriorityFlags"]
     weights = PriorityWeights(

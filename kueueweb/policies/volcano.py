@@ -60,7 +60,7 @@ class _Job:
 
     @property
     def inqueue(self) -> dict[str, float]:
-        """The resources that the job was promised and does not use yet."""
+        """The resources that were promised to the job and that it does not use yet."""
         phase = self.group["phase"]
         promised = phase == "Inqueue" or (phase == "Running" and self.running >= self.group["minMember"])
         return excess(self.least, self.allocated) if promised else {}
@@ -117,7 +117,7 @@ def _standing(queue: Mapping[str, Any], share: float, *, best_effort: bool = Fal
 
 
 def proportion_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The queues that have jobs, divided by weight, and the order in which they are served."""
+    """Return the queues that have jobs, divided by weight, and the order in which they are served."""
     jobs = _jobs_by_queue(scenario)
     total = total_of(_vector(node["allocatable"]) for node in scenario["nodes"])
     guaranteed = total_of(_vector(queue.get("guarantee")) for queue in scenario["queues"])
@@ -144,7 +144,7 @@ def proportion_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capacity_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """The queues that have jobs, without a tree, and the order in which they are served."""
+    """Return the queues that have jobs, without a tree, and the order in which they are served."""
     jobs = _jobs_by_queue(scenario)
     total = total_of(_vector(node["allocatable"]) for node in scenario["nodes"])
     declared = {queue["name"]: queue for queue in scenario["queues"]}
@@ -162,7 +162,7 @@ def capacity_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capacity_tree_of(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """All queues of a tree, and its leaves in the order in which they are served."""
+    """Return all queues of a tree, and its leaves in the order in which they are served."""
     jobs = _jobs_by_queue(scenario)
     total = total_of(_vector(node["allocatable"]) for node in scenario["nodes"])
     queues = {queue["name"]: queue for queue in scenario["queues"]}

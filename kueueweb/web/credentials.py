@@ -18,7 +18,7 @@ _threads: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="credenti
 
 
 async def are_known(headers: Headers) -> bool:
-    """Whether the request has a valid token or session. Raises Refused while that is unknown."""
+    """Return whether the request has a valid token or session. Raises Refused while that is unknown."""
     return await asyncio.get_running_loop().run_in_executor(_threads, _are_known, headers)
 
 

@@ -108,10 +108,8 @@ class Gate:
 
 
 def callers(scope: Scope) -> list[str]:
-    """Return the callers that share a turn: the token and the session of the request, or else its address.
-
-    A request that shows both takes a turn of both, since one of them may be forged.
-    """
+    """Return the callers that share a turn: the token and the session of the request, or else its address. A request
+    with both takes a turn of each, because one of them may be forged."""
     found = []
     for name, pattern in ((b"authorization", _TOKEN), (b"cookie", _SESSION)):
         shown = b"; ".join(value for header, value in scope["headers"] if header == name)
@@ -127,7 +125,7 @@ def _address(scope: Scope) -> str:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Receives the part of the body that was read already, and then the rest."""
+    """Receive the part of the body that was already read, and then the rest."""
     first = True
 
     async def replayed() -> Message:
@@ -141,7 +139,7 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def refuse(send: Send, refusal: Refused) -> None:
-    """The answer to a request that did not get as far as Django."""
+    """Refuse a request before it reaches Django."""
     headers = [(b"connection", b"close")]  # the rest of the body is discarded
     if refusal.status == 503:
         headers.append((b"retry-after", b"5"))
@@ -149,7 +147,7 @@ async def refuse(send: Send, refusal: Refused) -> None:
 
 
 async def answer(send: Send, status: int, content: dict[str, Any], more: Headers | None = None) -> None:
-    """A whole answer in JSON."""
+    """Answer with JSON."""
     body = orjson.dumps(content)
     headers = [
         (b"content-type", b"application/json"),

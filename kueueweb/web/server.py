@@ -22,7 +22,7 @@ class Server(uvicorn.Server):
 
 
 def server_configuration(**more: Any) -> uvicorn.Config:
-    """Uvicorn's configuration with our limits, which its own command line cannot set."""
+    """Return Uvicorn's configuration with our limits, which its own command line cannot set."""
     limits = ConnectionLimits(settings.MAX_CONNECTIONS_PER_ADDRESS, networks(settings.TRUSTED_PROXIES))
     return uvicorn.Config(
         "kueueweb.asgi:application",

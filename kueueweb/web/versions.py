@@ -55,7 +55,7 @@ class Versions(Generic[Key]):
 
     @contextmanager
     def expected(self, key: Key, version: str) -> Iterator[asyncio.Future[str | None]]:
-        """Yield a future that is done once the key has another version or was deleted."""
+        """Yield a future that completes once the key has another version or was deleted."""
         one = _Expected(key, version, asyncio.get_running_loop().create_future())
         self._expected.add(one)
         try:
@@ -64,7 +64,7 @@ class Versions(Generic[Key]):
             self._expected.discard(one)
 
     async def is_gone(self, key: Key) -> bool:
-        """Whether there is nothing of this key any more. Raises Django's Error."""
+        """Return whether no object of this key exists any more. Raises Django's Error."""
         return key not in await self._versions({key})
 
     async def _look(self) -> None:

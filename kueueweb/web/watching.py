@@ -69,7 +69,7 @@ class Watchers:
             await self._admit(found[0], scope, receive, send)
 
     def end(self) -> None:
-        """End all watches, each after its last whole line: the server stops."""
+        """End all watches, each after its last complete line, because the server stops."""
         for watch in list(self._open):
             watch.end()
 
@@ -121,7 +121,7 @@ class Answer:
         return next((value for name, value in self.headers if name.lower() == b"etag"), b"").decode().strip('"')
 
     def reason(self) -> dict[str, str]:
-        """The reason of the refusal, in the words of an error."""
+        """Return the reason of the refusal, in the words of an error."""
         try:
             said = orjson.loads(self.body)
             return {"reason": said["reason"], "message": said["message"]}
@@ -129,7 +129,7 @@ class Answer:
             return {"reason": "Unavailable", "message": f"The server answers with status {self.status}."}
 
     async def take(self, message: Message) -> None:
-        """Take a message that the application sends."""
+        """Process a message that the application sends."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
         elif message["type"] == "http.response.body":
@@ -226,8 +226,7 @@ async def asked(
     application: Application, scope: Scope, more: Sequence[Header] = (), left_out: Collection[str] = WATCH_NAMES
 ) -> Answer:
     """Return the answer of the ordinary address to the watcher: with more headers in the request, and without the
-    parameters for waiting.
-    """
+    parameters for waiting."""
     parameters = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True)
     query = urlencode([(name, value) for name, value in parameters if name not in left_out])
     headers = [*((name, value) for name, value in scope["headers"] if name.lower() not in _NOT_SENT), *more]

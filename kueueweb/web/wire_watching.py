@@ -57,7 +57,7 @@ class WireWatchers:
             await self._admit(found[0], {**scope, "headers": headers}, receive, send)
 
     def end(self) -> None:
-        """End all watches, each after its last whole event: the server stops."""
+        """End all watches, each after its last complete event, because the server stops."""
         for watch in list(self._open):
             watch.end()
 

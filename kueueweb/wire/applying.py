@@ -63,9 +63,8 @@ class Apply:
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
 
     def wanted(self, there: JsonObject) -> JsonObject:
-        """Return the object with the applied fields, and without each field that this manager alone applied before and
-        now omits.
-        """
+        """Return the object with the applied fields, and without each field that only this manager applied before and
+        now omits."""
         kept = self.own
         for manager, row in self.rows.items():
             if manager not in (self.manager, ANNOTATION):
@@ -74,7 +73,7 @@ class Apply:
         return {**merged(without(there, dropped), applied_part(self.manifest))}
 
     def conflicts(self, before: JsonObject, after: JsonObject) -> dict[str, list[Path]]:
-        """Return the managers whose fields got another value, with the paths of those fields."""
+        """Return the managers whose fields have another value, with the paths of those fields."""
         old, new = dict(values_at(before, self.own)), dict(values_at(after, self.own))
         # A default need not be written: a missing field has its default anyway.
         changed = {path for path in old.keys() | new.keys() if old.get(path, _DEFAULT) != new.get(path, _DEFAULT)}

@@ -30,7 +30,7 @@ class _AnyJson(BaseContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """The one renderer there is."""
+        """Return the only renderer."""
         renderer = next(iter(renderers))
         return renderer, renderer.media_type
 
@@ -52,13 +52,13 @@ class WireView(ClusterView):
         return super().dispatch(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse a read of the past: an answer about the present would be taken for it."""
+        """Refuse a read of the past, because its answer would be about the present."""
         super().initial(request, *args, **kwargs)
         if AT in request.query_params:
             raise InvalidRequest(f"{AT}: Forbidden: this format shows the present; /api/v1/ shows earlier states.")
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:
-        """Kubernetes' words for every error."""
+        """Return the handler that words every error as Kubernetes does."""
         return refusal_response
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,8 @@ class WireView(ClusterView):
 
 
 def accepted(request: Request) -> list[dict[str, str]]:
-    """The parameters of each JSON that the client takes, in its order: `as`, `g` and `v` name a form."""
+    """Return the parameters of each JSON media type that the client accepts, in its order: `as`, `g` and `v` name a
+    form."""
     found = []
     for part in request.headers.get("Accept", _TEXT).split(","):
         media_type, *parameters = (each.strip() for each in part.split(";"))

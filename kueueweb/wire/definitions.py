@@ -22,7 +22,7 @@ _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def definitions() -> list[JsonObject]:
-    """The CustomResourceDefinitions of the served kinds, by name."""
+    """Return the CustomResourceDefinitions of the served kinds, by name."""
     found = [_definition(resource) for resource in RESOURCES if resource.group not in _BUILT_IN]
     return sorted(found, key=lambda item: str(item["metadata"]["name"]))
 
@@ -73,7 +73,7 @@ def _fields(resource: Resource, version: str) -> Schema:
 
 
 def swagger() -> JsonObject:
-    """The document of OpenAPI v2 (Swagger): the served kinds, without paths, which discovery names."""
+    """Return the document of OpenAPI v2 (Swagger): the served kinds, without paths, which discovery names."""
     types = {name: _without_choices(schema) for name, schema in _types()}
     return {
         "swagger": "2.0",

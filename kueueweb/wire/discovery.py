@@ -95,7 +95,7 @@ def resource_list(group: str, version: str) -> dict[str, Any] | None:
 
 
 def aggregated(*, core: bool) -> dict[str, Any]:
-    """The same in one answer (apidiscovery.k8s.io): that of /api, or that of /apis."""
+    """Return the same in one answer (apidiscovery.k8s.io): for /api, or for /apis."""
     items: list[dict[str, Any]] = []
     for name, versions in groups().items():
         if bool(name) != core:

@@ -26,7 +26,7 @@ _COUNTED: Final[Mapping[str, Q]] = {
 
 
 def job_objects(cluster: Cluster, rows: Sequence[Job]) -> list[dict[str, Any]]:
-    """Return the Jobs of rows whose workloads are prefetched. One query for the pods of all."""
+    """Return the Jobs of rows whose workloads are prefetched. One query reads the pods of all of them."""
     counts = {f"{name}_pods": Count("pk", filter=condition) for name, condition in _COUNTED.items()}
     counted = Pod.objects.filter(workload__job__in=rows).values_list("workload__job_id").annotate(**counts)
     pods = {job: dict(zip(_COUNTED, numbers, strict=True)) for job, *numbers in counted}
@@ -34,10 +34,8 @@ def job_objects(cluster: Cluster, rows: Sequence[Job]) -> list[dict[str, Any]]:
 
 
 def without_generated_selector(manifest: Mapping[str, Any], uid: str) -> dict[str, Any]:
-    """Return a Job as a client sends it back, without the selector that the server has made for the Job's uid.
-
-    The selector is no part of the desired state: each cluster makes its own.
-    """
+    """Return a Job as a client sends it back, without the selector that the server created for the Job's uid. The
+    selector is not part of the desired state, because each cluster creates its own."""
     spec = manifest.get("spec")
     if isinstance(spec, Mapping) and uid and spec.get("selector") == _selector(uid):
         return {**manifest, "spec": {key: value for key, value in spec.items() if key != "selector"}}

@@ -116,12 +116,13 @@ class ObjectReader:
         return Page(self.objects(found, now), version, [self._key(row) for row in found], following)
 
     def known(self, selection: Selection, of: Iterable[Key] | None = None) -> list[Key]:
-        """The keys of the objects that the selection names now; with `of`, only of these."""
+        """Return the keys of the objects that the selection names now; with `of`, only of these."""
         rows = self.rows(selection)
         return self._light(self._keys(rows if of is None else rows.filter(self._of(of))))
 
     def changes(self, selection: Selection, cursor: int) -> Changes:
-        """The objects whose version is above the cursor, and the keys of all that the selection names."""
+        """Return the objects whose version is above the cursor, and the keys of all objects that the selection
+        names."""
         now = horizon()
         rows = self.rows(selection)
         if self._resource.kind in COMPUTED:
@@ -154,18 +155,18 @@ class ObjectReader:
         return Q(**{f"{self._resource.uid}__in": [key[0] for key in keys]})
 
     def written(self, of: Iterable[Key]) -> dict[str, int]:
-        """The versions of the objects' rows alone, without statuses that are computed, by the uids that exist."""
+        """Return the versions of the objects' rows alone, without computed statuses, by the uids that exist."""
         now = horizon()
         rows = self._keys(self.rows(Selection()).filter(self._of(of)))
         return {str(row[1]): now.version_of(row[4]) for row in rows}
 
     def exists(self, namespace: str, name: str) -> bool:
-        """Whether there is such an object, also one that waits for its deletion."""
+        """Return whether such an object exists, including one that waits for its deletion."""
         named = {"namespace": namespace, "name": name} if self._resource.namespaced else {"name": name}
         return bool(self._resource.all_rows(self._cluster).filter(**named).exists())
 
     def one(self, selection: Selection) -> JsonObject | None:
-        """The object of a name; None if it does not exist, or the user may not see it."""
+        """Return the object with a name; None if it does not exist, or the user may not see it."""
         now = horizon()
         found = list(self.rows(selection)[:1])
         return self.objects(found, now)[0] if found else None

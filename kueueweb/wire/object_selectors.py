@@ -36,7 +36,7 @@ def selected(rows: QuerySet[Any], resource: Resource, labels: str, fields: str) 
 
 
 def equalities(fields: str) -> dict[str, str]:
-    """The values that a field selector requires, by the paths of their fields. Raises Refusal (400)."""
+    """Return the values that a field selector requires, by the paths of their fields. Raises Refusal (400)."""
     return {path: value for path, operator, value in _requirements(fields) if operator != "!="}
 
 

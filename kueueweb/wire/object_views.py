@@ -49,21 +49,21 @@ class ResourceView(WireView):
         return ObjectReader(self.reach, self.resource, self.version)
 
     def selection(self, namespace: str = "", name: str = "", verb: str = "") -> Selection:
-        """The objects of the request. Raises Refusal (403) in a namespace that the user may not read."""
+        """Return the objects of the request. Raises Refusal (403) in a namespace that the user may not read."""
         if not reads(self.access, self.resource, namespace):
             raise self.forbidden(verb or ("get" if name else "list"), namespace, name)
         query = self.request.query_params
         return Selection(namespace, name, query_text(query, "labelSelector"), query_text(query, "fieldSelector"))
 
     def forbidden(self, verb: str, namespace: str, name: str = "") -> Refusal:
-        """The refusal of a verb. The answer is the same for a missing namespace."""
+        """Return the refusal of a verb. It is the same for a missing namespace."""
         resource = self.resource
         return forbidden(
             resource.qualified, verb, resource.group, resource.plural, self.access.username, namespace, name
         )
 
     def not_found(self, name: str) -> Refusal:
-        """No object of this name, or none that the user may see."""
+        """Return the refusal for a name without an object, or with one that the user may not see."""
         return not_found(self.resource.qualified, self.resource.group, self.resource.plural, name)
 
     @property
@@ -77,7 +77,7 @@ class ResourceView(WireView):
         return ""
 
     def as_table(self, items: list[JsonObject], metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """The objects as a table; each row includes the part of its object that the client wants."""
+        """Return the objects as a table; each row includes the part of its object that the client wants."""
         include = query_text(self.request.query_params, "includeObject") or "Metadata"
         if include not in _INCLUDES:
             raise Refusal(400, f'includeObject: Unsupported value: "{include}": use one of {", ".join(_INCLUDES)}')
@@ -90,7 +90,7 @@ class ResourceView(WireView):
             raise Refusal(405, f"{self.resource.qualified} are written by the cluster and by the scheduler only")
 
     def writer(self, verb: str, namespace: str, name: str = "") -> ObjectWriter:
-        """Writes with the rights of the request. Raises Refusal (403) without the right to."""
+        """Return a writer with the rights of the request. Raises Refusal (403) if the request lacks the right."""
         self.refuse_observed()
         if not allows(self.access, self.resource, verb, namespace):
             raise self.forbidden(verb, namespace, name)

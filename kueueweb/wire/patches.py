@@ -47,7 +47,8 @@ class ApplyParser(BodyParser):
     media_type = "application/apply-patch+yaml"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """The manifest. Raises ManifestErrors for text that is no YAML, and Refusal (400) for several documents."""
+        """Read the manifest. Raises ManifestErrors for text that is not YAML, and Refusal (400) for several
+        documents."""
         documents = read_documents(super().parse(stream, media_type, parser_context))
         if len(documents) != 1:
             raise Refusal(HTTPStatus.BAD_REQUEST, f"the body must be one manifest; it has {len(documents)} documents")
@@ -63,7 +64,8 @@ def is_apply(request: Request) -> bool:
 
 
 def change_of(request: Request, resource: Resource) -> Change:
-    """The change in a patch request. Raises Refusal: 400 for a body of another form, 415 for another media type."""
+    """Read the change in a patch request. Raises Refusal: 400 for a body of another form, 415 for another media
+    type."""
     media_type, patch = _media_type(request), request.data
     if media_type == _JsonPatchParser.media_type:
         return _json_patch(patch)

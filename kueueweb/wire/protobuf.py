@@ -40,7 +40,7 @@ class ReviewParser(BodyParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The object; raises ParseError for other data."""
+        """Read the object. Raises ParseError for other data."""
         body = super().parse(stream, media_type, parser_context)
         if not body.startswith(_MAGIC):
             raise ParseError("The body is not Kubernetes protobuf.")

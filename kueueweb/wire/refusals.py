@@ -54,7 +54,7 @@ def status(code: int, message: str, details: Mapping[str, Any] | None = None, re
 
 
 def refusal_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler of these addresses: REST's rules for which error has which status, and our words."""
+    """Handle DRF's exceptions at these addresses: the statuses follow REST's rules, and the words are ours."""
     if isinstance(error, Refusal):
         set_rollback()
         return Response(error.body, error.code)
@@ -78,13 +78,13 @@ def _cause(error: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def not_found(qualified: str, group: str, plural: str, name: str) -> Refusal:
-    """No such object, or none that the user may see."""
+    """Refuse: there is no such object, or none that the user may see."""
     details = {"name": name, "group": group, "kind": plural}
     return Refusal(HTTPStatus.NOT_FOUND, f'{qualified} "{name}" not found', details)
 
 
 def forbidden(qualified: str, verb: str, group: str, plural: str, username: str, namespace: str, name: str) -> Refusal:
-    """A verb that the user's roles do not allow in this namespace."""
+    """Refuse a verb that the user's roles do not allow in this namespace."""
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
     what = f'{qualified} "{name}"' if name else qualified
     message = f'{what} is forbidden: User "{username}" cannot {verb} resource "{plural}" in API group "{group}"{where}'
@@ -92,5 +92,5 @@ def forbidden(qualified: str, verb: str, group: str, plural: str, username: str,
 
 
 def expired(message: str) -> Refusal:
-    """A version or a page that is past."""
+    """Refuse a version or a page that has expired."""
     return Refusal(HTTPStatus.GONE, message)

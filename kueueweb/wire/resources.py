@@ -85,7 +85,7 @@ class Resource:
         return self.kind.lower()
 
     def all_rows(self, cluster: Cluster) -> QuerySet[Any]:
-        """The rows of all users."""
+        """Return the rows of all users."""
         found: QuerySet[Any] = self.model.objects.filter(**{self.cluster_path: cluster})
         return found.filter(kind=self.kind) if self.model is Job else found
 
@@ -247,7 +247,7 @@ RESOURCES: Final[Sequence[Resource]] = (
 
 
 def groups() -> dict[str, dict[str, list[Resource]]]:
-    """Group -> version, the preferred one first -> resources. The core group is empty."""
+    """Return group -> version, the preferred one first -> resources. The core group is empty."""
     found: dict[str, dict[str, list[Resource]]] = {}
     for resource in RESOURCES:
         for version in resource.versions:
@@ -256,5 +256,5 @@ def groups() -> dict[str, dict[str, list[Resource]]]:
 
 
 def resource_named(group: str, plural: str) -> Resource | None:
-    """The resource of a group and a plural."""
+    """Return the resource of a group and a plural."""
     return next((each for each in RESOURCES if (each.group, each.plural) == (group, plural)), None)

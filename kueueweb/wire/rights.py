@@ -8,10 +8,8 @@ from kueueweb.wire.resources import Resource
 
 
 def reads(access: Access, resource: Resource, namespace: str) -> bool:
-    """Whether the user may list the resource there; the list then has the objects that they may see.
-
-    A queue admin reads the queues below its cohorts, in whichever namespace they are.
-    """
+    """Return whether the user may list the resource there; the list then has the objects that they may see. A queue
+    admin reads the queues below its cohorts, whichever namespace they are in."""
     if resource.kind in WHOLE_KINDS:
         return access.sees_everything
     if not namespace or not resource.namespaced:
@@ -20,7 +18,7 @@ def reads(access: Access, resource: Resource, namespace: str) -> bool:
 
 
 def allows(access: Access, resource: Resource, verb: str, namespace: str) -> bool:
-    """Whether a request with this verb is answered."""
+    """Return whether a request with this verb is answered."""
     if verb not in verbs_of(resource):
         return False
     if verb in READS:

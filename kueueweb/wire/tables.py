@@ -37,7 +37,7 @@ class Column:
 
 
 def duration(seconds: float) -> str:
-    """A length of time as kubectl writes it: 90s, 5m30s, 3h, 2d4h."""
+    """Write a length of time as kubectl does: 90s, 5m30s, 3h, 2d4h."""
     found = max(0, int(seconds))
     steps: tuple[tuple[int, int, str, int, str], ...] = (
         (2 * _MINUTE, 1, "s", 0, ""),
@@ -181,7 +181,7 @@ JOB_COLUMNS: Final[Sequence[Column]] = (
 
 
 def columns_of(kind: str, version: str) -> Sequence[Column]:
-    """The columns of a kind. Kinds without columns of their own show their age, as Kubernetes does."""
+    """Return the columns of a kind. Kinds without columns of their own show their age, as Kubernetes does."""
     if kind == "ClusterQueue" and version == "v1beta1":
         return (NAME, _cohort_column("spec.cohort"), *_COLUMNS[kind][1:])
     return (NAME, *_COLUMNS.get(kind, (AGE,)))
@@ -196,9 +196,8 @@ def table(
     include: str = "Metadata",
     with_definitions: bool = True,
 ) -> dict[str, Any]:
-    """Return the objects as a Table. `include`: Object, Metadata or None: the part of the object that each row
-    includes.
-    """
+    """Return the objects as a Table. `include` is the part of the object that each row includes: Object, Metadata or
+    None."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",

@@ -50,7 +50,7 @@ class Horizon:
         return 2 * self.complete
 
     def version_of(self, written_by: int) -> int:
-        """The version of an object, from the 32 bits that a row keeps of its transaction."""
+        """Return the version of an object, from the 32 bits that a row keeps of its transaction."""
         # Rows are read after the horizon, so their transaction may be a later one: take the nearest.
         ahead = (written_by - self.following + _WRAP // 2) % _WRAP - _WRAP // 2
         return 2 * (self.following + ahead) + 1
@@ -81,8 +81,8 @@ class ComputedStatuses:
         self._lock = threading.Lock()
 
     def versions(self, items: Sequence[tuple[Mapping[str, Any], int]]) -> list[int]:
-        """Return the versions of objects, each given with that of its row: a later one where its status has changed
-        since this process saw it last."""
+        """Return the versions of objects, each given with that of its row: a later one if its status has changed since
+        this process last read it."""
         found = [(item["metadata"]["uid"], digest(item.get("status") or {}), version) for item, version in items]
         with self._lock:
             changed = [self._known.get(uid, (seen, 0))[0] != seen for uid, seen, _ in found]

@@ -80,16 +80,14 @@ class WireWatch:
 
 
 def question(user: int, reader: ObjectReader, resource: Resource, selection: Selection) -> str:
-    """The same for a list and a watch of a user that are about the same objects."""
+    """Return a key that is the same for a list and a watch of a user if both are about the same objects."""
     parts = (user, reader.cluster.pk, resource.kind, *asdict(selection).values())
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def remember(user: int, asked: str, version: str, cursor: int, keys: Iterable[Key]) -> None:
-    """Store the keys that a client has at a version, and the position from which it lacks changes.
-
-    The oldest entries of a user are dropped first.
-    """
+    """Store the keys that a client has at a version, and the position from which changes are missing. The oldest
+    entries of a user are dropped first."""
     content = base64.b64encode(zlib.compress(orjson.dumps([cursor, list(keys)]), 1)).decode()
     name, of_user = f"wire-{asked}-{version}", f"wire-of-{user}"
     kept: dict[str, int] = {each: size for each, size in (cache.get(of_user) or {}).items() if each != name}
@@ -103,7 +101,8 @@ def remember(user: int, asked: str, version: str, cursor: int, keys: Iterable[Ke
 
 
 def recall(asked: str, version: str) -> tuple[int, list[Key]]:
-    """The cursor and the keys. Raises Refusal (410) for a version that is too old, or of another question."""
+    """Return the stored position and keys. Raises Refusal (410) for a version that is too old, or that belongs to
+    another list."""
     content = cache.get(f"wire-{asked}-{version}")
     if content is None:
         raise expired(f"too old resource version: {version}: list again")
@@ -119,7 +118,7 @@ def wait_for(watch: WireWatch) -> HttpResponse:
 
 
 def seconds_of(text: str) -> int:
-    """The length of a watch, from the parameter timeoutSeconds. Raises Refusal (400)."""
+    """Return the length of a watch, from the parameter timeoutSeconds. Raises Refusal (400)."""
     if not text:
         return _WATCH_SECONDS
     if not (text.isascii() and text.isdigit()):
@@ -128,7 +127,7 @@ def seconds_of(text: str) -> int:
 
 
 def changes_since(reader: ObjectReader, selection: Selection, watch: WireWatch, cursor: str) -> dict[str, Any]:
-    """The answer to the web process: the changes since a cursor, and at the start the keys that the client knows."""
+    """Answer the web process: the changes since a cursor, and at the start the keys that the client knows."""
     before: Sequence[Key] = ()
     if cursor != START:
         since = int(cursor)

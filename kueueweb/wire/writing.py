@@ -84,7 +84,8 @@ class ObjectWriter:
         return self._within(store)
 
     def replace(self, body: Any, namespace: str, name: str) -> Written:
-        """Replace the object. Raises Refusal: 404 without one, 409 if it has changed since its resourceVersion."""
+        """Replace the object. Raises Refusal: 404 if it does not exist, 409 if it has changed since its
+        resourceVersion."""
         manifest = self._manifest(body, namespace, name)
 
         def store() -> Written:
@@ -95,7 +96,7 @@ class ObjectWriter:
         return self._within(store)
 
     def patch(self, change: Change, namespace: str, name: str) -> Written:
-        """Change the object by a patch. Raises Refusal: 404 without one, 409 if it has changed since the
+        """Change the object by a patch. Raises Refusal: 404 if it does not exist, 409 if it has changed since the
         resourceVersion that the patch names."""
 
         def store() -> Written:
@@ -153,12 +154,12 @@ class ObjectWriter:
         return self._within(remove)
 
     def delete_all(self, selection: Selection, page: Page, options: Any) -> None:
-        """Delete the objects of a page, in pieces, as far as they still exist and the selection names them.
+        """Delete the objects of a page in batches, as far as they still exist and the selection names them.
 
-        Between the pieces, other writes and the scheduler's batches run. Raises Refusal (409) for an object that
-        differs from the preconditions, and `NotPermitted` if the user may not delete one of them. Both are checked for
-        all objects before anything is deleted, and again in each piece. If a later piece is refused, or the deletion is
-        interrupted, the committed pieces stay deleted, and the same request again deletes the rest.
+        Other writes and the scheduler's batches run in between. Raises Refusal (409) for an object that differs from
+        the preconditions, and `NotPermitted` if the user may not delete one of them. Both are checked for all objects
+        before anything is deleted, and again in each batch. If a later batch is refused, or the deletion is
+        interrupted, the committed batches stay deleted, and the same request again deletes the rest.
         """
         preconditions = options.get("preconditions") if isinstance(options, Mapping) else None
         asked = preconditions if isinstance(preconditions, Mapping) else {}

@@ -115,7 +115,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         read_only_fields = ["created_at"]
 
     def validate_webhook_url(self, value: str) -> str:
-        """An http or https URL with a host."""
+        """Require an http or https URL with a host."""
         if value and not _is_web_address(value):
             raise ValidationError(f"Unsupported value {value!r}: an http or https URL is required.")
         return value

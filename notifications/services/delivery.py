@@ -36,11 +36,11 @@ _log = logging.getLogger(__name__)
 
 
 def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
-    """Send at most `limit` due deliveries; return how many were sent. One process does it at a time.
+    """Send at most `limit` due deliveries; return how many were sent.
 
-    A delivery that is known not to have arrived is tried again, with longer pauses. Receivers that users have named may
-    be as slow as they like: they keep one of the push worker's threads busy, and other users wait for one answer of
-    each.
+    One process does this at a time. A delivery that is known not to have arrived is retried with growing pauses.
+    Receivers are chosen by users and may be slow: they block one thread of the push worker, and delay other users by
+    one answer each.
     """
     with try_lock(LockedWork.DELIVERIES) as mine:
         return _deliver(now, limit) if mine else 0

@@ -22,10 +22,8 @@ _MAX_BACK: Final = timedelta(days=1)
 
 
 def gather(cluster: Cluster, now: datetime) -> int:
-    """Record the events that the cluster's rules name; return the number of new ones.
-
-    One process does it at a time; others skip it meanwhile.
-    """
+    """Record the events that the cluster's rules name; return the number of new ones. One process does this at a time;
+    others skip it meanwhile."""
     with transaction.atomic():
         Scan.objects.get_or_create(cluster=cluster, defaults={"until": now})
         scan = Scan.objects.select_for_update(skip_locked=True).filter(cluster=cluster).first()
@@ -92,7 +90,7 @@ def targets_of(rule: NotificationRule) -> dict[Channel, str]:
 
 
 def forget_notifications(before: datetime) -> None:
-    """Delete notifications from before this time. One about a state that still holds stays, or the state would be
-    reported again."""
+    """Delete notifications from before this time. A notification about a state that still holds is kept; otherwise the
+    state would be reported again."""
     holds = Q(event__in=list(HOLDS), ended_at=None)
     Notification.objects.filter(~holds, at__lt=before).delete()

@@ -55,7 +55,7 @@ class Look:
 
     @property
     def cutoff(self) -> datetime:
-        """Return the time before which a state must have begun to have lasted for the minutes of the rule."""
+        """Return the latest time at which a state may have begun to have lasted for the minutes of the rule."""
         return self.now - timedelta(minutes=self.minutes)
 
     def own_workloads(self) -> QuerySet[Workload]:

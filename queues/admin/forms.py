@@ -133,7 +133,7 @@ class ConfigurationForm(AnyModelForm):
                 self.initial[name] = rows_of(value) if name == "resource_groups" else value
 
     def clean(self) -> dict[str, Any]:
-        """Tried on the database, unless a field is wrong already."""
+        """Check the values, and try the change on the database unless a field is already wrong."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
             if self.instance.pk:  # locked to the end of the request, so that the validated values can be stored

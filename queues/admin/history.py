@@ -51,7 +51,7 @@ def edits_of(kind: str, cluster: str, namespace: str, name: str) -> list[Edit]:
 def changes_of(
     before: Mapping[str, Any], after: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[FieldChange]:
-    """Field by field, quotas with their units."""
+    """List the changes field by field, quotas with their units."""
     for key in sorted({*before, *after}):
         old, new, place = before.get(key), after.get(key), (*path, key)
         if isinstance(old, dict) or isinstance(new, dict):

@@ -33,7 +33,7 @@ Row = dict[str, str]
 
 
 def rows_of(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Resource groups, as our JSON states them, as rows of the table."""
+    """Return resource groups, in the form of our JSON, as rows of the table."""
     return [
         {
             "group": str(number),
@@ -48,7 +48,7 @@ def rows_of(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def groups_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows as resource groups: the order of rows is the order of flavors and of resources."""
+    """Return rows as resource groups. The order of the rows gives the order of flavors and of resources."""
     groups: dict[str, dict[str, Any]] = {}
     for row in rows:
         group = groups.setdefault(row["group"], {"covered_resources": [], "flavors": {}})
@@ -66,7 +66,7 @@ def groups_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
-    """A path into `resource_groups` in the words of the quota table: `v100, cpu, nominal quota`."""
+    """Translate a path into `resource_groups` to the words of the quota table: `v100, cpu, nominal quota`."""
     found = _PLACE.fullmatch(path)
     if found is None:
         return path
@@ -80,7 +80,8 @@ def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
 
 
 def words_of(resource: str, quantity: str) -> str:
-    """A quantity with its unit, such as `512 GiB` for 524288Mi of memory; empty if that adds nothing."""
+    """Return a quantity with its unit, such as `512 GiB` for 524288Mi of memory; empty if the unit adds no
+    information."""
     try:
         words = amount_in_words(resource, parse_amount(resource, quantity)) if quantity else ""
     except ValueError:
@@ -148,7 +149,7 @@ class QuotaTable(forms.Widget):
         return [row for row in rows if any(text for column, text in row.items() if column != "group")]
 
     def value_omitted_from_data(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> bool:
-        """Whether the form was sent without the table."""
+        """Return whether the form was sent without the table."""
         return f"{name}-rows" not in data
 
 
@@ -158,7 +159,8 @@ class QuotaTableField(forms.Field):
     widget = QuotaTable
 
     def clean(self, value: Any) -> list[dict[str, Any]]:
-        """The groups; raises ValidationError for a row without a flavor, a resource or a number of its group."""
+        """Return the groups; raises ValidationError for a row without a flavor or a resource, or whose group is not a
+        number."""
         rows: list[Row] = value or []
         for number, row in enumerate(rows, 1):
             row["group"] = row["group"] or "1"

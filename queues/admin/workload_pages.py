@@ -47,7 +47,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Hold", permissions=["act"])
     def hold(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
-        """Hold the chosen workloads back."""
+        """Hold the selected workloads."""
         self._act(request, chosen, workloads.hold)
 
     @admin.action(description="Release", permissions=["act"])
@@ -56,7 +56,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Requeue", permissions=["act"])
     def requeue(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
-        """Stop the chosen workloads and queue them again."""
+        """Stop the selected workloads and queue them again."""
         self._act(request, chosen, workloads.requeue)
 
     @admin.action(description="Cancel for good", permissions=["act"])

@@ -66,7 +66,8 @@ class _ActionView(ClusterView):
     verb: ClassVar[str]
 
     def act(self, namespace: str, name: str, action: Callable[[Cluster, list[Key]], list[Key]]) -> Response:
-        """Raises `NotFound`, `NotPermitted`, or `Conflict` when the workload is not in a state for it."""
+        """Act on the workload. Raises `NotFound`, `NotPermitted`, or `Conflict` if the workload's state does not allow
+        the action."""
         self.require("submit", "Workload", namespace, name)
         require_owner(self.cluster, self.access, [(namespace, name)])
         changed = action(self.cluster, [(namespace, name)])
@@ -199,7 +200,7 @@ class _BulkActionView(ClusterView):
         return self.permitted(self.read(KeysSerializer, data))
 
     def read(self, shape: type[KeysSerializer], data: Any) -> Mapping[str, Any]:
-        """The body, checked once: checking thousands of names takes longer than acting on them."""
+        """Return the body, which is checked only once: checking thousands of names takes longer than acting on them."""
         serializer = shape(data=json_object(data))
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)

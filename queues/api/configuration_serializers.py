@@ -150,7 +150,7 @@ class PriorityWeightsSerializer(Shape):
     unscaled = serializers.ListField(child=serializers.CharField(), required=False)
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """With `class`, which no attribute can be called."""
+        """Add the field `class`, a name that no Python attribute can have."""
         weight = serializers.IntegerField(
             required=False, min_value=0, help_text="Weight of its class's priority, relative to the highest."
         )
@@ -352,7 +352,7 @@ class ClusterSettingsSerializer(Shape):
     )
 
     def validate_telemetry_urls(self, urls: list[str]) -> list[str]:
-        """Addresses that can be asked."""
+        """Check that the addresses can be queried."""
         found = {place: telemetry_url_mistake(url) for place, url in enumerate(urls)}
         mistakes: dict[Any, list[str]] = {place: [mistake] for place, mistake in found.items() if mistake}
         if mistakes:

@@ -76,7 +76,8 @@ class ExpectedStartSerializer(serializers.Serializer[Any]):
 
 
 def take_expected_start(row: Any, now: datetime) -> dict[str, Any] | None:
-    """Take EXPECTED_COLUMNS out of a workload's row; return its `expected_start`, None if it does not wait."""
+    """Remove EXPECTED_COLUMNS from a workload's row, and return its `expected_start`; None if the workload does not
+    wait."""
     found = {name: row.pop(f"{_PREFIX}{name}") for name in (*_FROM_ESTIMATE, "mode")}
     if row["status"] == WorkloadStatus.FINISHED or row["quota_reserved_at"] is not None:
         return None

@@ -48,7 +48,7 @@ class _WorkloadForm(forms.Form):
     """Refuses a range that ends before it begins, because it could never match."""
 
     def clean(self) -> dict[str, Any]:
-        """The values; each range that is reversed or empty is a mistake of its `since`."""
+        """Return the values. A reversed or empty range is an error of its `since`."""
         found: dict[str, Any] = super().clean() or {}
         for prefix in _TIMES:
             since, until = found.get(f"{prefix}since"), found.get(f"{prefix}until")
@@ -100,7 +100,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         fields: list[str] = []
 
     def with_names(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """The named workloads, as far as they exist."""
+        """Return the named workloads that exist."""
         keys = value.split(",")
         if len(keys) > MAX_NAMES:
             rule = f"Too many: {len(keys)} names; at most {MAX_NAMES} are allowed. Split the request."
@@ -117,7 +117,8 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         return workloads.filter(found)
 
     def filter_queryset(self, queryset: QuerySet[Workload]) -> QuerySet[Workload]:
-        """Variants pursue the flavors of a workload that is in the list itself: they are listed only on request."""
+        """Filter the list. Variants are listed only on request, because they pursue the flavors of a workload that the
+        list already contains."""
         found: QuerySet[Workload] = super().filter_queryset(queryset)
         return found if self.form.cleaned_data.get("variants_of") else found.filter(parent_name="")
 

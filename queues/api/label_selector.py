@@ -23,10 +23,8 @@ _GRAMMAR: Final = "Write key, !key, key=value, key!=value, key^=start, key*=part
 
 
 def label_text(column: str, key: str) -> Func:
-    """The value of a key in a column of labels or annotations; NULL if it is missing.
-
-    Django's own lookup takes a numeric key for a position in a list.
-    """
+    """Read the value of a key from a column of labels or annotations; NULL if it is missing. Django's own lookup reads
+    a numeric key as a position in a list."""
     return Func(F(column), Value(key), function="jsonb_extract_path_text", output_field=TextField())
 
 

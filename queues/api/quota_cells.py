@@ -30,10 +30,8 @@ def change_cells(
     actor: str,
     precondition: Precondition | None = None,
 ) -> Any:
-    """Change the amounts that `body` names, `{"resources": {resource: {amount: quantity}}}`; returns the object's row.
-
-    Raises as `apply_json` does, with paths from the body on, and `NotFound` where the object has no such flavor.
-    """
+    """Change the amounts that `body` names, `{"resources": {resource: {amount: quantity}}}`; return the object's row.
+    Raises as `apply_json` does, with paths that start at the body, and `NotFound` if the object lacks the flavor."""
     with transaction.atomic():
         row = objects(cluster, kind).filter(name=name).select_for_update().first()
         if row is None:
@@ -48,7 +46,7 @@ def change_cells(
 
 
 def flavor_cells(kind: Kind, row: Any, flavor: str) -> dict[str, dict[str, Any]]:
-    """The quotas of the row in a flavor, by resource, as our JSON states them. Raises `NotFound`."""
+    """Return the quotas of the row in a flavor, by resource, in the form of our JSON. Raises `NotFound`."""
     cells = _cells(kind, row, kind.to_json(row)[_GROUPS], flavor)
     return {cell["name"]: {key: cell[key] for key in _AMOUNTS} for _, cell in cells}
 

@@ -106,7 +106,7 @@ class WatchQuery:
 
 
 def asks_to_wait(request: Request) -> bool:
-    """Whether the answer is delayed or repeated. Raises ValidationError."""
+    """Return whether the request asks for a delayed or repeated answer. Raises ValidationError."""
     stream, version = flag(request, "watch"), query_text(request.query_params, "resource_version")
     if not stream and not version and "timeout_seconds" in request.query_params:
         raise ValidationError({"timeout_seconds": "needs watch=true, or the resource_version that you have."})
@@ -114,7 +114,7 @@ def asks_to_wait(request: Request) -> bool:
 
 
 def wait_for(workload: int, request: Request) -> HttpResponse:
-    """Return an answer that the web process replaces. Without the web process it is an error that watching is
+    """Return an answer that the web process replaces. Without the web process, the client reads in it that watching is
     unavailable."""
     stream = flag(request, "watch")
     seconds = query_text(request.query_params, "timeout_seconds") or (MAX_WATCH_SECONDS if stream else _POLL_SECONDS)

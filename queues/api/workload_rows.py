@@ -34,7 +34,7 @@ _ASKED: Final = "asked_annotation_"
 
 
 def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, annotations: Sequence[str] = ()) -> Any:
-    """The columns for `workloads_json`, as dicts; with the values of these annotations only."""
+    """Return the columns for `workloads_json` as dicts, with the values of only these annotations."""
     fields: tuple[str, ...] = _WORKLOAD_FIELDS
     if detail:
         fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS, "resource_version")
@@ -75,7 +75,8 @@ def workloads_json(
 
 
 def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
-    """One workload with its conditions and the device slices that it holds: two queries more, and one for variants."""
+    """Return one workload with its conditions and the device slices that it holds. This takes two more queries, and one
+    more for variants."""
     [body] = workloads_json([row], {row["cluster_name"]: reader})
     translated = translated_condition(body["annotations"], body["created_at"])
     conditions = [*reader.conditions(body["conditions"]), *([translated] if translated else [])]
@@ -114,7 +115,8 @@ def _variants_json(body: Mapping[str, Any], reader: Reader) -> list[dict[str, An
 
 
 def condition_json(condition: Mapping[str, Any]) -> dict[str, Any]:
-    """A condition or a check's state with our names: `lastTransitionTime` is `last_transition_time`."""
+    """Return a condition or a check's state with the names of our JSON: `lastTransitionTime` becomes
+    `last_transition_time`."""
     return {_snake(key): value for key, value in condition.items()}
 
 

@@ -110,7 +110,7 @@ class WorkloadsView(ClusterView):
 
     @property
     def keyset(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on the request here
-        """The requested order; equal ones newest first."""
+        """Return the requested order; equal rows are sorted newest first."""
         return _KEYSETS.get(query_text(self.request.query_params, "ordering"), _KEYSETS["-id"])
 
     def get_queryset(self) -> QuerySet[Workload]:

@@ -66,7 +66,8 @@ def _read_cell(item: FieldReader) -> dict[str, str]:
 
 
 def check_node_quotas(reading: Reading, *, lending_within_nominal: bool) -> None:
-    """Each names a quota of this object, once; where Kueue keeps lendingLimit within nominalQuota, it has none."""
+    """Check that each entry names a quota of this object, and no quota twice. Where Kueue keeps lendingLimit within
+    nominalQuota, that quota must have no lendingLimit."""
     cells = {(cell.flavor, cell.resource): cell for group in _groups(reading.values) for cell in group.quotas}
     seen: set[tuple[str, str]] = set()
     for stated in reading.values[_FIELD]:

@@ -49,12 +49,12 @@ Naming = Callable[[str], str]
 
 
 def camel_case(name: str) -> str:
-    """Kubernetes' spelling of a key, which is how it is spelt here."""
+    """Convert a key to Kubernetes' spelling, which is also its spelling here."""
     return name
 
 
 def snake_case(name: str) -> str:
-    """The spelling of our JSON."""
+    """Convert a key to the spelling of our JSON."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
@@ -70,11 +70,8 @@ class ResourceGroups(FieldType):
         return ()
 
     def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
-        """Read the groups.
-
-        Two things that Kueue refuses are taken with a warning: a flavor that leaves out a covered resource (not limited
-        there), and limits of something that is in no cohort (no effect).
-        """
+        """Read the groups. Two inputs that Kueue refuses are accepted with a warning: a flavor that leaves out a
+        covered resource (not limited there), and limits of an object without a cohort (no effect)."""
         naming = snake_case if reading.in_json else camel_case
         reader = _GroupReader(bool(reading.values[self.parent]), self.lending_within_nominal, naming)
         groups = tuple(reader.read(item) for item in holder.items(key, max_items=MAX_GROUPS))
@@ -108,7 +105,7 @@ class ResourceGroups(FieldType):
         return openapi.listing(group)
 
     def of_row(self, row: Any, column: str) -> tuple[ResourceGroupSpec, ...]:
-        """The groups of a row whose `resource_groups__quotas` are prefetched."""
+        """Return the groups of a row whose `resource_groups__quotas` are prefetched."""
         return tuple(
             ResourceGroupSpec(
                 tuple(group.covered_resources),

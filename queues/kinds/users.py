@@ -68,7 +68,8 @@ def cluster_queue_is_used() -> Q:
 
 
 def of_namespace(cluster: Cluster, name: str) -> str:
-    """All that is in it but jobs and workloads that have ended: these are history, which outlives it."""
+    """Return the contents of the namespace, except jobs and workloads that have ended: these are history, which
+    outlives the namespace."""
     inside = {"cluster": cluster, "namespace": name}
     return (
         _listed("it has the LocalQueues", LocalQueue.objects.filter(**inside).values_list("name", flat=True))

@@ -6,7 +6,7 @@ from scheduling.manifest.field_reader import INT32_MAX
 
 
 def check_nice(top: FieldReader, meta: ObjectMeta) -> None:
-    """The annotation that lowers a multifactor priority. Only a queue's weights raise one."""
+    """Check the annotation that lowers a multifactor priority. Only a queue's weights can raise a priority."""
     value = meta.annotations.get(keys.NICE)
     if value is not None and not (value.isascii() and value.isdigit() and int(value) <= INT32_MAX):
         place = top.at(f"metadata.annotations[{keys.NICE}]")

@@ -41,7 +41,7 @@ class PodGroupMember:
 
 
 def read_pod_group(top: FieldReader, pod: Mapping[str, Any]) -> PodGroupMember | None:
-    """The group of a pod whose group labels and annotations are valid; None if it names none."""
+    """Read the group of a pod whose group labels and annotations are valid; None if the pod names no group."""
     metadata = pod["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     name = annotations.get(keys.POD_GROUP_NAME) or labels.get(keys.POD_GROUP_NAME)
@@ -58,7 +58,7 @@ def read_pod_group(top: FieldReader, pod: Mapping[str, Any]) -> PodGroupMember |
 
 
 def states_group(document: Mapping[str, Any]) -> bool:
-    """Whether an unread manifest is that of a pod of a group."""
+    """Return whether an unread manifest describes a pod of a group."""
     metadata = document.get("metadata")
     fields = [metadata.get(name) for name in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     named = any(isinstance(field, Mapping) and field.get(keys.POD_GROUP_NAME) for field in fields)
@@ -66,11 +66,9 @@ def states_group(document: Mapping[str, Any]) -> bool:
 
 
 def role_hash(pod: Mapping[str, Any]) -> str:
-    """Eight hexadecimal digits that are equal for pods of equal shape: the same needs and the same choice of nodes.
-
-    It is Kueue's hash of the pod as an API server would have completed it. Annotations that choose devices (those in
-    the domains of the requested resources, and HAMi's) or a topology are part of the hash, too.
-    """
+    """Return eight hexadecimal digits that are equal for pods of equal shape: the same requests and the same selection
+    of nodes. This is Kueue's hash of the pod as an API server would have completed it. Annotations that choose devices
+    (those in the domains of the requested resources, and HAMi's) or a topology are part of the hash, too."""
     spec = {key: copy.deepcopy(value) for key, value in _mapping(pod.get("spec")).items() if value}
     for field in ("initContainers", "containers"):
         for container in _containers(spec, field):

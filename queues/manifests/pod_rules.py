@@ -10,9 +10,8 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
 def check_pod_rules(template: FieldReader, restart_policies: tuple[str, ...]) -> None:
-    """Record mistakes that a real API server answers with 422: a job that it refuses would hold quota and never
-    start.
-    """
+    """Report mistakes that a real API server answers with 422. A job that it refuses would hold quota and never
+    start."""
     content = template.content.get("spec")
     if not isinstance(content, Mapping):
         return
@@ -39,7 +38,8 @@ def _check_token(fields: FieldReader, key: str, supported: tuple[str, ...]) -> N
 
 
 def is_extended(resource: str) -> bool:
-    """Whether Kubernetes holds it for a device plugin's: it has a domain, and not Kubernetes' own."""
+    """Return whether Kubernetes treats the resource as a device plugin's: its name has a domain other than Kubernetes'
+    own."""
     domain = resource.rpartition("/")[0]
     return bool(domain) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 

@@ -17,7 +17,7 @@ def read_never_preempt(top: FieldReader, meta: ObjectMeta) -> bool:
 
 
 def without_never_preempt(meta: ObjectMeta) -> ObjectMeta:
-    """The metadata without the annotation that a column stores, so that it is stored only once."""
+    """Return the metadata without the annotation that a column stores, so that the value is stored only once."""
     kept = {key: text for key, text in meta.annotations.items() if key != NEVER_PREEMPT}
     return replace(meta, annotations=kept)
 

@@ -43,9 +43,8 @@ _NANO: Final = -9
 
 
 def role_hash(spec: Mapping[str, Any], decisive: Mapping[str, str] | None = None) -> str:
-    """The role of a pod with this spec. `decisive` are annotations that Kueue ignores but that determine the pod's
-    devices here; without any, the hash is Kueue's.
-    """
+    """Return the role of a pod with this spec. `decisive` are annotations that Kueue ignores but that determine the
+    pod's devices here; without such annotations, the hash is Kueue's."""
     shape = {"spec": role_shape(spec), **({"annotations": _sorted(decisive)} if decisive else {})}
     text = json.dumps(shape, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":

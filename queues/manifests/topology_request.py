@@ -14,7 +14,7 @@ _LEVELS: Final = ("required", "preferred")
 
 
 def read_topology_request(pod_set: FieldReader) -> dict[str, Any]:
-    """`topologyRequest` of a pod set, without omitted fields."""
+    """Read `topologyRequest` of a pod set, without omitted fields."""
     request = pod_set.fields("topologyRequest")
     if request is None:
         return {}

@@ -18,10 +18,8 @@ _MAX_MESSAGE: Final = 32768
 
 
 def translated_condition(annotations: Mapping[str, str], created_at: datetime) -> dict[str, Any] | None:
-    """Return the condition for the annotation of a translation; None without an annotation, or for another text.
-
-    The message names each field that is lost, or has another form here.
-    """
+    """Return the condition for the annotation of a translation; None if the annotation is missing or has another text.
+    The message names each field that is lost, or that has another form here."""
     told = _read(annotations.get(TRANSLATED, ""))
     if told is None:
         return None

@@ -146,7 +146,7 @@ def _check_groups(spec: FieldReader, pod_sets: Sequence[PodSetSpec]) -> None:
 
 
 def pod_set_group_mistakes(pod_sets: Sequence[PodSetSpec]) -> list[tuple[str, str]]:
-    """The pod set groups that can't be placed together, each with the rule that it violates."""
+    """Yield the pod set groups that cannot be placed together, each with the rule that it violates."""
     groups: dict[str, list[PodSetSpec]] = {}
     for pod_set in pod_sets:
         group = pod_set.topology_request.get("podSetGroupName")

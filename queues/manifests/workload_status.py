@@ -38,7 +38,7 @@ class WorkloadState:
 
 
 def read_workload_status(top: FieldReader) -> WorkloadState:
-    """Read `status` of a Workload, v1beta1 or v1beta2. Fields that newer versions have besides are passed over."""
+    """Read `status` of a Workload, v1beta1 or v1beta2. Additional fields of newer versions are ignored."""
     status = top.fields("status")
     if status is None:
         return WorkloadState()

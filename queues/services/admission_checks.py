@@ -44,7 +44,7 @@ class CheckAnswer:
 
 
 def names_answered_here(cluster: Cluster) -> set[str]:
-    """The checks whose states we set ourselves; the states of all others are their controllers' to set."""
+    """Return the checks whose states kueueweb sets. All other states are set by their controllers."""
     checks = AdmissionCheck.objects.filter(cluster=cluster, controller_name__in=_OUR_CONTROLLERS)
     return set(checks.values_list("name", flat=True))
 

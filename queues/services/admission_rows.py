@@ -41,7 +41,7 @@ def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | 
 
 
 def read_check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
-    """One of a workload's stored check states."""
+    """Read one of a workload's stored check states."""
     return AdmissionCheckState(
         name=fields["name"],
         state=AdmissionCheckStatus(fields.get("state", AdmissionCheckStatus.PENDING)),
@@ -73,7 +73,7 @@ def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, 
 
 
 def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
-    """Stored conditions, without types that the rules do not have."""
+    """Read the stored conditions. Types that the rules do not know are left out."""
     return {
         ConditionType(fields["type"]): Condition(
             ConditionType(fields["type"]),
@@ -97,9 +97,8 @@ _TOLD_BY: Final = {
 
 
 def why(workload: Workload) -> tuple[str, str]:
-    """(reason, message) of the condition that explains the workload's state. Before the first verdict it is pending
-    evaluation.
-    """
+    """Return (reason, message) of the condition that explains the workload's state. Before the first verdict, the
+    workload is pending evaluation."""
     condition = workload.condition(_TOLD_BY[workload.status])
     if condition is not None:
         return str(condition.reason), condition.message

@@ -10,7 +10,7 @@ from psycopg import sql
 
 
 def next_ids(wanted: Mapping[type[models.Model], int]) -> dict[type[models.Model], list[int]]:
-    """Draw as many new primary keys of each model, so that rows that reference each other can be copied together."""
+    """Draw this many new primary keys of each model, so that rows that reference each other can be copied together."""
     # OFFSET 0 has the sequence looked up once, not for each key.
     keys = sql.SQL(
         "SELECT {place}, nextval(sequence) FROM (SELECT pg_get_serial_sequence({table}, 'id')::regclass AS sequence "
@@ -32,10 +32,11 @@ def next_ids(wanted: Mapping[type[models.Model], int]) -> dict[type[models.Model
 def copy_rows(
     model: type[models.Model], attributes: Sequence[str], rows: Iterable[Sequence[Any]], now: datetime
 ) -> None:
-    """Insert rows with COPY. Each row gives the values of `attributes` (columns, so `cluster_id`), in order.
+    """Insert rows with COPY.
 
-    Values of JSON columns are JSON text (`json_text`). Columns that are not named get the model's default, except
-    those that the database fills. Errors are Django's (IntegrityError ...).
+    Each row has the values of `attributes` (columns, so `cluster_id`), in order. Values of JSON columns are JSON text
+    (`json_text`). Columns that are not named get the model's default, except those that the database fills. Raises
+    Django's errors (IntegrityError ...).
     """
     fixed = {
         field.attname: _default(field, now)

@@ -98,9 +98,9 @@ def apply_objects(
     from_cluster: bool = False,
     now: datetime | None = None,
 ) -> list[Applied]:
-    """Store objects of one kind, each replacing the one of its name, within the caller's transaction.
+    """Store objects of one kind within the caller's transaction; each replaces the object of its name.
 
-    `from_cluster`: they are read from the cluster, as the only writer of a namespace that it has.
+    With `from_cluster`, the objects are read from the cluster, which is the only writer of the namespaces that it has.
     Raises `ManifestErrors`, and stores nothing, if a field is immutable or an object is being deleted.
     """
     now = now or timezone.now()
@@ -133,7 +133,7 @@ def delete_object(
 ) -> str:
     """Delete a configuration object at once or, if it is in use, once it is unused (Kueue's finalizer).
 
-    Returns a message that names its users; empty if it is deleted. Raises `NotFound`, `PreconditionFailed`,
+    Returns a message that names its users; empty if it was deleted. Raises `NotFound`, `PreconditionFailed`,
     `MirroredFromCluster`, and `InvalidRequest` for another kind.
     """
     require_not_mirrored(cluster)
@@ -250,10 +250,10 @@ def set_check_active(cluster: Cluster, name: str, *, active: bool) -> bool:
 
 
 def finish_deletions(cluster: Cluster) -> int:
-    """Delete rows that wait for deletion and are no longer used; returns their number.
+    """Delete rows that wait for deletion and are no longer used; return their number.
 
-    The user of an object may itself be waiting, so this repeats until no row can be deleted. It costs one query where
-    none waits, and two where none can be deleted.
+    The user of an object may itself be waiting for deletion, so this repeats until no row can be deleted. It takes one
+    query if no row waits, and two if none can be deleted.
     """
     gone = 0
     while _any_waits(cluster) and (kinds := _with_unused(cluster)):
@@ -325,7 +325,7 @@ def manifest_of(row: Any) -> dict[str, Any]:
 
 
 def objects(cluster: Cluster, kind: Kind) -> Any:
-    """The rows of a kind with everything their specs need, in order."""
+    """Return the rows of a kind, in order, with all data that their specs need."""
     return kind.model.objects.filter(cluster=cluster).prefetch_related(*kind.prefetch)
 
 

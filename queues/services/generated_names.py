@@ -19,10 +19,8 @@ def draw_names(
     given: Iterable[Key] = (),
     draw: Callable[[str], str] = generated_name,
 ) -> list[str]:
-    """A name for each (namespace, prefix), in order: unique, not in `given`, and not in `stored`.
-
-    Five random characters give 14 million names, so among 10,000 names under one prefix several collide.
-    """
+    """Draw a name for each (namespace, prefix), in order: unique, not in `given`, and not in `stored`. Five random
+    characters give 14 million names, so among 10,000 names with one prefix several collide."""
     taken = set(given)
     names: list[str] = [""] * len(prefixes)
     missing = list(range(len(prefixes)))

@@ -65,12 +65,12 @@ def job_paths(job: JobManifest) -> dict[str, str]:
 
 
 def frozen_paths(paths: Mapping[str, str], workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
-    """The manifest fields that may not change to the spec's values, with the reason.
+    """Return the manifest fields that may not change to the spec's values, with the reason.
 
-    While a workload is pending everything may change. While it holds quota its pods, its queue and the source of its
+    While a workload is pending, everything may change. While it holds quota, its pods, its queue and the source of its
     priority are immutable (another WorkloadPriorityClass is allowed). Once it has finished, everything that affects
-    decisions is immutable. An elastic workload with quota may request fewer pods. Admission gates, and the jobs before,
-    can only be removed.
+    decisions is immutable. An elastic workload with quota may request fewer pods. Admission gates, and the jobs that
+    must succeed first, can only be removed.
     """
     finished = workload.status == WorkloadStatus.FINISHED
     gates = {_GATES_PATH: _FEWER} if _gates(spec) - _gates(workload) else {}
@@ -115,10 +115,8 @@ def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:
 def change_workload(
     workload: Workload, spec: WorkloadSpec, *, actor: str, now: datetime, submitted_by: str = ""
 ) -> bool:
-    """Change the row to the spec, and log it. Returns whether anything differed. Raises `ManifestErrors`.
-
-    The user who replaces a workload becomes its owner (`submitted_by`; empty: no user with an account).
-    """
+    """Change the row to the spec, and log the change. Returns whether the row differed. Raises `ManifestErrors`. The
+    user who replaces a workload becomes its owner (`submitted_by`; empty: no user with an account)."""
     check_totals([spec])
     values: dict[str, Any] = {column: getattr(spec, column) for column in _COLUMNS}
     if spec.priority is None:

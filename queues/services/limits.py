@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 def check_limits(cluster: Cluster, specs: Sequence[WorkloadSpec], user: str, *, rate_is_checked: bool = False) -> None:
     """Raise `LimitReached` if these workloads would be too many.
 
-    Workloads without a user, such as those of Jobs found in the cluster, are not limited here. Concurrent calls do
-    not see each other's workloads, so a limit may be exceeded by their number.
+    Workloads without a user, such as those of Jobs found in the cluster, are not limited here. Concurrent calls do not
+    see each other's workloads, so they may exceed a limit together.
     """
     if not user:
         return
@@ -91,10 +91,11 @@ def _check(whose: str, there: int, new: int, limit: int, setting: str) -> None:
 
 
 def check_rate(new: int, user: str, now: float | None = None) -> None:
-    """Count submissions; raises `LimitReached`, without counting, if they are too many for one minute.
+    """Count submissions.
 
-    Called before documents are read, because refusing many must be cheap. The count is in Redis; while Redis does
-    not answer nothing is refused, and the other limits still apply.
+    Raises `LimitReached`, without counting, if they are too many for one minute. Called before documents are read,
+    because refusals of many documents must be cheap. The count is in Redis; while Redis does not answer, nothing is
+    refused, and the other limits still apply.
     """
     limit = settings.MAX_SUBMISSIONS_PER_MINUTE
     if not limit:

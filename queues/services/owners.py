@@ -156,8 +156,8 @@ ObjectKey = tuple[str, str, str]
 def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]) -> None:
     """Raise `NotPermitted` for existing objects that are not below the user's cohorts.
 
-    Called before and after a change, in its transaction, so that no object is taken from others or given away. A
-    cohort is not below itself: the quota of its whole subtree is for those above it.
+    Called before and after a change, in its transaction, so that users can neither take objects from others nor give
+    them away. A cohort is not below itself: only users above it may change the quota of its whole subtree.
     """
     found = [key for key in objects if key[0] in TREE_KINDS and not access.may("submit", key[0], key[1])]
     if not found:

@@ -64,8 +64,8 @@ class PodPolicy:
 
     @property
     def closed(self) -> bool:
-        """Whether the namespace accepts no submissions: namespaces of Kubernetes and kueueweb have more rights than a
-        tenant's."""
+        """Whether the namespace accepts no submissions. Namespaces of Kubernetes and of kueueweb have more rights than
+        a tenant's."""
         return any(fnmatchcase(self.namespace, pattern) for pattern in settings.CLOSED_NAMESPACES)
 
     def findings(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
@@ -182,8 +182,8 @@ def check_priorities(cluster: Cluster, submissions: Iterable[Submitted[JobManife
 
 
 def check_workloads(cluster: Cluster, specs: Iterable[WorkloadSpec], *, admins: frozenset[str]) -> list[LocatedError]:
-    """The mistakes of workloads that were submitted without a manifest's report: of their pods, and of their
-    priorities unless the user is an admin of the namespace."""
+    """Return the mistakes of workloads that were submitted without a manifest's report. Their pods are checked, and so
+    are their priorities unless the user is an admin of the namespace."""
     specs = list(specs)
     policies = policies_of(cluster, {spec.namespace for spec in specs})
     closed = {namespace for namespace, policy in policies.items() if policy.closed}
@@ -220,7 +220,7 @@ def _priority_errors(rules: "_PriorityRules", spec: WorkloadSpec) -> Iterator[Lo
 
 
 def class_problem(cluster: Cluster, namespace: str, queue: str, name: str) -> str:
-    """Why a submitter may not use a priority class; empty if allowed."""
+    """Return why a submitter may not use a priority class; empty if it is allowed."""
     return _PriorityRules(cluster).class_problem(namespace, queue, name)
 
 
@@ -251,7 +251,7 @@ class _PriorityRules:
         return self._values[kind, name]
 
     def class_problem(self, namespace: str, queue: str, name: str) -> str:
-        """Why the class may not be used. The LocalQueue's list takes precedence over the namespace's."""
+        """Return why the class may not be used. The LocalQueue's list takes precedence over the namespace's."""
         if (namespace, queue) not in self._allowed:
             self._allowed[namespace, queue] = self._listed(namespace, queue)
         listed, where = self._allowed[namespace, queue]

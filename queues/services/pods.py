@@ -158,11 +158,8 @@ def _delete(statement: str, cluster: Cluster, uids: Collection[str]) -> int:
 
 
 def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str, str], int]) -> int:
-    """Record pods that will not be needed again, by workload (Kueue's reclaimablePods). They get fewer where an elastic
-    job shrinks.
-
-    Returns the number of changed rows.
-    """
+    """Record pods that will not be needed again, by workload (Kueue's reclaimablePods). Their number falls if an
+    elastic job shrinks. Returns the number of changed rows."""
     if not counts:
         return 0
     with connection.cursor() as cursor:
@@ -193,11 +190,8 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
 
 
 def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection[int]) -> int:
-    """Record surplus replicas of a pod set whose pods are gone: their node becomes null.
-
-    `pod_set` is the row when it was read; nothing is recorded if a decision changed it since. Returns the number of
-    replicas.
-    """
+    """Record surplus replicas of a pod set whose pods are gone: their node becomes null. `pod_set` is the row when it
+    was read; nothing is recorded if a decision has changed it since. Returns the number of replicas."""
     with transaction.atomic():
         holds = Workload.objects.filter(pk=pod_set.workload_id, status=WorkloadStatus.ADMITTED, evicted_at=None)
         if not holds.select_for_update().exists():

@@ -26,12 +26,9 @@ Found = dict[int, tuple[WorkloadSpec, Workload]]
 
 
 def find_prebuilt(cluster: Cluster, specs: Sequence[WorkloadSpec], submitted_by: str = "") -> Found:
-    """The workloads that are there for jobs of a manager, and for found jobs that name one, locked; empty for all other
-    jobs.
-
-    Raises `Conflict` for a job whose workload is not there yet, has other pods, or is another user's. The pods of a
-    group come one by one: Kueue's controller compares them with the workload.
-    """
+    """Return the existing workloads for jobs of a manager, and for found jobs that name a workload, locked; empty for
+    all other jobs. Raises `Conflict` for a job whose workload does not exist yet, has other pods, or belongs to another
+    user. The pods of a group come one by one: Kueue's controller compares them with the workload."""
     found: Found = {}
     for spec in specs:
         if spec.job is None or not _is_sent(cluster, spec):
@@ -58,7 +55,8 @@ def is_prebuilt(cluster: Cluster, namespace: str, group: str) -> bool:
 def take_over(
     row: Workload, spec: WorkloadSpec, job_id: int, actor: str, now: datetime
 ) -> tuple[Workload, WorkloadSpec]:
-    """The workload is the job's from now on; its templates are the job's, as its cluster has completed them."""
+    """Transfer the workload to the job. The workload's templates become those of the job, as its cluster has completed
+    them."""
     templates = {pod_set.name: pod_set.template for pod_set in spec.pod_sets}
     for name, template in templates.items():
         PodSet.objects.filter(workload=row, name=name).update(template=template)

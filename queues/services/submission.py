@@ -103,8 +103,7 @@ class _Priority:
 
 def missing_queues(cluster: Cluster, named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return a warning for each LocalQueue (namespace, name) that does not exist. As in Kueue, workloads that name it
-    are accepted and wait for it. An empty name counts as absent.
-    """
+    are accepted and wait for it. An empty name counts as missing."""
     wanted = {key for key in named if key[1]}
     rows = LocalQueue.objects.filter(
         cluster=cluster, namespace__in={key[0] for key in wanted}, name__in={key[1] for key in wanted}

@@ -33,7 +33,7 @@ class Visibility:
         return self.cluster_queues is None or name in self.cluster_queues
 
     def cohorts(self, queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> frozenset[str] | None:
-        """The cohorts above the visible queues, by the entries of the live figures; None means all."""
+        """Return the cohorts above the visible queues, from the entries of the live figures; None means all cohorts."""
         if self.cluster_queues is None:
             return None
         found: set[str] = set()

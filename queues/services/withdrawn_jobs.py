@@ -18,10 +18,8 @@ JobKey = tuple[str, str, str]
 
 
 def withdraw_jobs_of(cluster: Cluster, workloads: Iterable[tuple[str, str]], now: datetime) -> None:
-    """Mark the jobs of ended workloads for removal, and push that.
-
-    A job with other workloads (a Deployment, each of whose pods is one) loses one replica for each that ended.
-    """
+    """Mark the jobs of ended workloads for removal, and request the push. A job with other workloads (a Deployment,
+    each of whose pods is a workload) loses one replica for each workload that ended."""
     keys = list(workloads)
     parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
     with connection.cursor() as cursor:

@@ -154,9 +154,8 @@ def requeue(
     message: str = "",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Ask workloads that hold quota to stop and to wait in their queues again: the engine evicts them with that reason
-    and message (empty: one that names the actor).
-    """
+    """Ask workloads that hold quota to stop and to wait in their queues again. The engine evicts them with this reason
+    and message; an empty message is replaced by one that names the actor."""
     step = _Transition(
         f"{_UNFINISHED} AND workload.active AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NULL "
         "AND workload.deletion_requested_at IS NULL AND workload.requeue_requested_by = ''",
@@ -232,11 +231,12 @@ def change_priority(
 def cancel(
     cluster: Cluster, keys: Keys, *, actor: str, withdraw_jobs: bool = True, now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """End workloads for good. Their jobs are deleted from the cluster, except those with other workloads: a
-    Deployment loses one replica for each ended workload. `withdraw_jobs` is off if the job has changed already.
+    """End workloads for good.
 
-    A workload without quota is finished at once (reason Cancelled). One with quota is deactivated: the engine evicts
-    it, and it is finished when the cluster reports that its pods stopped; its devices are not free before that.
+    Their jobs are deleted from the cluster, except jobs with other workloads: a Deployment loses one replica for each
+    ended workload. `withdraw_jobs` is off if the job has already changed. A workload without quota is finished at once
+    (reason Cancelled). A workload with quota is deactivated: the engine evicts it, and it is finished when the cluster
+    reports that its pods have stopped; until then its devices are not free.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -269,8 +269,8 @@ def set_aside(
     actor: str = "scheduler",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Keep workloads out of their queues until a time, because the scheduler could not decide on them, or not store its
-    decision. Workloads with quota keep it and only get the event."""
+    """Keep workloads out of their queues until a given time, because the scheduler could not decide on them or could
+    not store its decision. Workloads with quota keep it and only get the event."""
     now = now or timezone.now()
     waiting = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NULL",
@@ -324,11 +324,8 @@ def record_pods_ready(
 def record_stopped(
     cluster: Cluster, keys: Keys, *, actor: str = "watcher", now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """Record that no pod of these workloads runs any more.
-
-    An evicted workload may then be released; one that was being cancelled is finished. A workload that was not
-    stopped is left alone.
-    """
+    """Record that no pod of these workloads runs any more. An evicted workload may then be released; a cancelled one is
+    finished. A workload that was not asked to stop is left unchanged."""
     now = now or timezone.now()
     keys = list(keys)
     cancelled = _finish(
@@ -443,11 +440,8 @@ def _finish_ending(
 def delete_workloads(
     cluster: Cluster, keys: Keys, *, actor: str, message: str = "", now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """Delete workloads; their events stay. One with quota is cancelled instead, and deleted when its pods have
-    stopped.
-
-    Returns the keys of deleted ones.
-    """
+    """Delete workloads; their events are kept. A workload with quota is cancelled instead, and deleted when its pods
+    have stopped. Returns the keys of deleted workloads."""
     now = now or timezone.now()
     keys = list(keys)
     with transaction.atomic():

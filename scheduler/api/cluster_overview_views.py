@@ -91,7 +91,7 @@ class _Health:
     push: PushState
 
     def problems(self) -> Iterator[str]:
-        """Their reasons, the worst first."""
+        """The reasons of its problems, the worst first."""
         cluster = self.cluster
         if cluster.mode != ClusterMode.OBSERVE and not leads(self.lease):
             yield "NoScheduler"

@@ -47,12 +47,12 @@ class WorkloadTotals:
     """Pending workloads by reason."""
 
     def reasons(self) -> list[tuple[str, int]]:
-        """The most frequent first."""
+        """The reasons, the most frequent first."""
         return sorted(self.by_reason.items(), key=lambda item: (-item[1], item[0]))
 
 
 def workload_totals(reach: Reach) -> dict[int, WorkloadTotals]:
-    """By cluster."""
+    """Count workloads by cluster."""
     none = dict.fromkeys(("pending", "held", "reserving", "admitted"), 0)
     found = {cluster.pk: WorkloadTotals(Counter(none)) for cluster in reach.clusters}
     rows = Workload.objects.filter(reach.rows_in_namespaces(), parent_name="").exclude(status="Finished").order_by()
@@ -70,7 +70,7 @@ def workload_totals(reach: Reach) -> dict[int, WorkloadTotals]:
 
 
 def device_totals(cluster_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """By cluster; every user with a role in the cluster may see them."""
+    """Count devices by cluster. Every user with a role in the cluster may see these counts."""
     found = {pk: dict.fromkeys(_DEVICE_TOTALS, 0) for pk in cluster_ids}
     with connection.cursor() as cursor:
         cursor.execute(_DEVICES, [list(cluster_ids)])
@@ -89,7 +89,7 @@ class PushState:
 
 
 def push_states(cluster_ids: Sequence[int]) -> dict[int, PushState]:
-    """By cluster; clusters without unpushed decisions are left out."""
+    """Return the states of the push by cluster; clusters without unpushed decisions are left out."""
     with connection.cursor() as cursor:
         cursor.execute(_UNPUSHED, [list(cluster_ids)])
         return {pk: PushState(*values) for pk, *values in cursor.fetchall()}
@@ -106,10 +106,8 @@ class Scarcest:
 
 
 def scarcest_of(reach: Reach) -> dict[int, Scarcest]:
-    """By cluster, among the quotas that the user may see; clusters without quotas are left out.
-
-    Of two equally scarce quotas, the first by name. Amounts without a quota cannot be scarce.
-    """
+    """Return the scarcest quota by cluster, among the quotas that the user may see; clusters without quotas are left
+    out. Of two equally scarce quotas, the first by name is returned. Amounts without a quota cannot be scarce."""
     numbers = numbers_of(reach.clusters)
     visible = visibilities_of(reach)
     whole = [cluster.pk for cluster in reach.clusters if reach.access(cluster.pk).sees_everything]

@@ -86,7 +86,7 @@ class TreeCohortSerializer(Shape):
 
     @extend_schema_field({"type": "array", "items": {"$ref": "#/components/schemas/TreeCohort"}})
     def get_cohorts(self, cohort: Any) -> OpenApiTypes:  # pragma: no cover (it stands for the schema only)
-        """The cohorts in this one."""
+        """Return the cohorts in this cohort."""
         raise NotImplementedError
 
 

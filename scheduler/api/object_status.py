@@ -65,7 +65,7 @@ def _cluster_queue(row: ClusterQueue, numbers: Numbers, held: Held, fair: bool) 
 
 
 def cohort_statuses(cluster: Cluster, rows: Sequence[Cohort]) -> list[Status]:
-    """The weighted share, where fair sharing is on."""
+    """Return the weighted share of each cohort, if fair sharing is enabled."""
     if read_configuration(cluster.configuration).fair_sharing is None:
         return [{} for _ in rows]
     cohorts = read_numbers(cluster).cohorts
@@ -176,7 +176,8 @@ def held_in(clusters: Iterable[int], cluster_queues: Iterable[str]) -> Mapping[i
 
 
 def flavor_usage(row: ClusterQueue, held: Mapping[Cell, int], *, with_borrowed: bool) -> list[dict[str, Any]]:
-    """`flavorsReservation` or `flavorsUsage`: each flavor and resource of a ClusterQueue's groups, also unused ones."""
+    """Write `flavorsReservation` or `flavorsUsage`: each flavor and resource of a ClusterQueue's groups, including
+    unused ones."""
     flavors: dict[str, dict[str, int]] = {}
     for group in row.resource_groups.all():
         for quota in group.quotas.all():

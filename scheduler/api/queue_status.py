@@ -60,8 +60,8 @@ def read_numbers(cluster: Cluster) -> Numbers:
 
 
 def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
-    """The numbers of clusters, by their keys: as many queries for several as for one. While past rows are shown, they
-    are those of that checkpoint."""
+    """Return the numbers of clusters by their keys, with as many queries for several clusters as for one. While past
+    rows are shown, the numbers are those of that checkpoint."""
     past = current_past()
     if past is not None:
         return {past.cluster_id: _numbers_then(past)}
@@ -166,7 +166,7 @@ def _counts(cluster_ids: list[int]) -> dict[int, dict[str, dict[str, int]]]:
 
 
 def local_queue_reason(row: LocalQueue, numbers: Numbers) -> tuple[bool, str, str]:
-    """Kueue's rule: stopped, or its ClusterQueue is missing or inactive."""
+    """Return the reason by Kueue's rule: the LocalQueue is stopped, or its ClusterQueue is missing or inactive."""
     name = row.cluster_queue_name
     if row.stop_policy != StopPolicy.NONE:
         return False, LocalQueueReason.STOPPED, "LocalQueue is stopped"

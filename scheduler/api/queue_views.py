@@ -73,7 +73,7 @@ class _ClusterQueues(KindView):
     looks_back = True
 
     def visible(self) -> QuerySet[Any]:
-        """All ClusterQueues, or those to which the user's LocalQueues lead."""
+        """Return all ClusterQueues, or those that the user's LocalQueues lead to."""
         seen = {pk: visibility.cluster_queues for pk, visibility in self._visibilities.items()}
         return self.get_queryset().filter(self.reach.rows("name", seen))
 
@@ -111,7 +111,7 @@ class _Cohorts(KindView):
     looks_back = True
 
     def visible(self) -> QuerySet[Any]:
-        """All cohorts, or those above the ClusterQueues to which the user's LocalQueues lead."""
+        """Return all cohorts, or those above the ClusterQueues that the user's LocalQueues lead to."""
         seen = visibilities_of(self.reach)
         tenancies = [row for row in self.reach.clusters if seen[row.pk].cluster_queues is not None]
         numbers = numbers_of(tenancies)
@@ -122,7 +122,7 @@ class _Cohorts(KindView):
         return self.get_queryset().filter(self.reach.rows("name", above))
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
-        """Rows as JSON; of the past without parents that are not above a visible ClusterQueue now."""
+        """Return rows as JSON. Cohorts of the past lose parents that are not above a visible ClusterQueue now."""
         found = super().render(rows)
         if current_past() is None:
             return found

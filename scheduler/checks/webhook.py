@@ -117,7 +117,7 @@ def ask_pending(cluster: Cluster, now: float | None = None) -> int:
 
 
 def pending_questions(cluster: Cluster) -> Iterator[Question]:
-    """The workloads that hold quota, with each of their Pending webhook checks."""
+    """Return the workloads that hold quota, with each of their Pending webhook checks."""
     checks = {
         row.name: row for row in AdmissionCheck.objects.filter(cluster=cluster, controller_name=WEBHOOK_CONTROLLER)
     }

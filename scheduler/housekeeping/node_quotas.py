@@ -29,7 +29,7 @@ Stated = dict[tuple[str, str], dict[str, str]]
 
 
 def follow_nodes(cluster: Cluster) -> int:
-    """Bring each quota that follows the nodes up to date; returns how many changed."""
+    """Bring each quota that follows the nodes up to date; return how many have changed."""
     changed = 0
     with transaction.atomic():
         stated = {

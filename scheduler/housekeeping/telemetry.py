@@ -62,11 +62,11 @@ def sample_clusters(
     at_once: int = _AT_ONCE,
     run_seconds: float = _RUN_SECONDS,
 ) -> int:
-    """Store the samples of every endpoint of the clusters; returns their number.
+    """Store the samples of every endpoint of the clusters; return their number.
 
-    If an endpoint fails, its samples are missing; the other endpoints are read all the same. Clusters take turns, each
-    with its endpoints in any order; `at_once` are read in parallel. Endpoints that are not reached in `run_seconds`
-    wait for the next run, so that unresponsive endpoints do not delay other clusters.
+    If an endpoint fails, only its samples are missing; the other endpoints are still read. Clusters take turns, each
+    with its endpoints in any order; `at_once` endpoints are read in parallel. Endpoints that are not reached within
+    `run_seconds` wait for the next run, so that unresponsive endpoints do not delay other clusters.
     """
     until = time.monotonic() + run_seconds
     turns = [sample(cluster.telemetry_urls, len(cluster.telemetry_urls)) for cluster in clusters]

@@ -174,7 +174,7 @@ class Engine:
         self.rows.everyone_is_due()
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
-        """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
+        """Catch up with the rows, and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
         self.world.advance(self._clock())

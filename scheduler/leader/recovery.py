@@ -82,7 +82,7 @@ class Recovery:
 
     @property
     def engine(self) -> Engine | None:
-        """The present engine; None before it is loaded."""
+        """Return the current engine; None before it is loaded."""
         return self._engine
 
     def drop(self) -> None:

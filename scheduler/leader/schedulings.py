@@ -37,9 +37,8 @@ class Schedulings:
         self._failing: set[int] = set()
 
     def run(self, cluster: Cluster) -> bool:
-        """Schedule a cluster; return whether another run is due at once. Raises `LeaseLost`, and `SchedulingFailed` if
-        no other cluster is scheduled well, for then a new process may be.
-        """
+        """Schedule a cluster; return whether another run is due at once. Raises `LeaseLost`. Raises `SchedulingFailed`
+        if no other cluster is scheduled well, because a new process may succeed."""
         if self._steady() < self._paused_until.get(cluster.pk, 0.0):
             return False
         recovery = self._recovery(cluster)
@@ -59,7 +58,7 @@ class Schedulings:
 
     @property
     def is_well(self) -> bool:
-        """Whether the last run of some cluster ended well, or none has run yet."""
+        """Return whether the last run of any cluster ended well, or no run has ended yet."""
         return not self._failing or not self._failing.issuperset(self._recoveries)
 
     def drop(self) -> None:

@@ -57,7 +57,7 @@ class ShadowFollower:
         self.forget()
 
     def configure(self, cluster: Cluster, now: float) -> None:
-        """The cluster's own settings, which decide how all else is read."""
+        """Apply the cluster's own settings, which decide how everything else is read."""
         settings = cluster.device_plugin_configuration.get("settings", {})
         self._rows.vendors = configured_vendors(settings, VENDORS)
         configuration = cluster_configuration(cluster)
@@ -67,9 +67,8 @@ class ShadowFollower:
         self._world.set_placement_policies(*configured_policies(settings))
 
     def note(self, changes: Changes, workloads: Iterable[str], now: float) -> None:
-        """Take in changed rows. Queues, nodes and settings take effect at once; the nodes of these workloads' pods are
-        read later, once all changes that the cluster reported have been processed.
-        """
+        """Take in changed rows. Queues, nodes and settings take effect at once. The nodes of these workloads' pods are
+        read later, once all changes that the cluster reported have been processed."""
         others = {kind: rows for kind, rows in changes.by_kind.items() if kind not in ("workload", "cluster")}
         self._rows.apply(Changes(changes.configuration_generation, (), others), now)
         self._placed.update(dict.fromkeys(workloads))

@@ -20,7 +20,7 @@ class DecisionTraces:
         """When each pending workload was first read: row id -> time."""
 
     def took_in(self, ids: Collection[int], at: float) -> None:
-        """Note these changed workloads; the new ones among them have waited for the scheduler until now."""
+        """Note these changed workloads. New workloads among them have waited for the scheduler until now."""
         if not ids or not tracing.is_configured():
             return
         now = datetime.fromtimestamp(at, UTC)

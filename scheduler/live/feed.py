@@ -62,7 +62,7 @@ class Feed:
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Subscribe, then read the snapshot. Everything published in between is in at least one of them."""
+        """Subscribe, then read the snapshot. Frames that are published in between are in at least one of the two."""
         layer = get_channel_layer()
         channel = await layer.new_channel()
         await layer.group_add(group(self._cluster), channel)
@@ -90,7 +90,7 @@ class Feed:
         self._sockets.discard(socket)
 
     def next_frame(self, socket: Socket) -> str | None:
-        """The frame that brings the socket up to date, or a heartbeat that it has not received; None if there is
+        """Return the frame that brings the socket up to date, or a heartbeat that it has not received; None if there is
         neither."""
         if self._epoch < 0:
             return None

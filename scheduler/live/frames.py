@@ -81,8 +81,8 @@ def apply(data: Data, delta: Mapping[str, Any]) -> None:
 
 
 def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
-    """Whether the delta removes something or moves a queue or cohort in the tree, so that other cohorts may become
-    visible."""
+    """Return whether the delta removes an entry, or moves a queue or cohort in the tree, so that other cohorts may
+    become visible."""
     if "removed" in delta:
         return True
     return any(
@@ -93,7 +93,7 @@ def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
 
 
 def named(keys: Iterable[str], more: bool = False) -> LiveWorkloads:
-    """The first of these workloads, each once, and whether there are `more`."""
+    """Return the first of these workloads without repetitions, and whether there are `more`."""
     first = list(islice(dict.fromkeys(keys), MAX_NAMED + 1))
     if more or len(first) > MAX_NAMED:
         return {"changed": first[:MAX_NAMED], "more": True}

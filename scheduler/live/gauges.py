@@ -61,9 +61,12 @@ class QueueGauges:
 
 
 def count_queues(world: World) -> dict[str, Any]:
-    """`local_queues`: ClusterQueue -> LocalQueue's key -> [active, inadmissible]; `hashes`: ClusterQueue -> the same;
-    `fair_sharing`: LocalQueue's key -> the usage that orders it, where admission fair sharing does;
-    `preemption_skips`: ClusterQueue -> the preemptions that its last cycle with any skipped."""
+    """Return the gauges of queues.
+
+    `local_queues`: ClusterQueue -> LocalQueue's key -> [active, inadmissible]. `hashes`: ClusterQueue -> the same.
+    `fair_sharing`: LocalQueue's key -> the usage that orders it under admission fair sharing. `preemption_skips`:
+    ClusterQueue -> the preemptions that its last cycle with skips has skipped.
+    """
     counts = {name: world.pending_counts(name) for name in world.cluster_queue_names()}
     return {
         "local_queues": {name: found.local_queues for name, found in counts.items()},

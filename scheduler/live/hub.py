@@ -29,7 +29,7 @@ class Hub:
             del self._users[user]
 
     async def join(self, cluster: str, socket: Socket) -> Feed:
-        """The cluster's feed, which wakes the socket from now on."""
+        """Return the cluster's feed, which wakes the socket from now on."""
         async with self._lock:
             feed = self._feeds.get(cluster)
             if feed is None:

@@ -62,7 +62,8 @@ def snapshot_key(cluster: str) -> str:
 
 
 def heartbeat_key(cluster: str) -> str:
-    """The key of a cluster's last heartbeat in Redis: how long the figures of the snapshot have been valid."""
+    """Return the key of a cluster's last heartbeat in Redis. The heartbeat shows how long the figures of the snapshot
+    have been valid."""
     return f"kueueweb:live:{cluster}:heartbeat"
 
 
@@ -72,7 +73,7 @@ def group(cluster: str) -> str:
 
 
 def send_in_background(cluster: str, frame: bytes, snapshot: bytes | None = None) -> Future[None]:
-    """Store the snapshot, then publish the frame, without making the caller wait. Frames are sent in order."""
+    """Store the snapshot, then publish the frame, without blocking the caller. Frames are sent in order."""
     return _publisher().send(cluster, frame, snapshot)
 
 
@@ -101,12 +102,12 @@ class LiveFrames:
         self._changed: dict[str, None] = {}
 
     def touch(self, workloads: Iterable[str] = ()) -> None:
-        """Note that something was saved that a frame would show, and of which workloads (namespace/name)."""
+        """Note that a visible change was saved, and which workloads it concerns (namespace/name)."""
         self._news = True
         self._changed.update(dict.fromkeys(islice(workloads, MAX_NAMED + 1 - len(self._changed))))
 
     def publish(self, world: World, rows: RowIndex, now: float) -> None:
-        """If it is due, publish the changes, or a heartbeat."""
+        """Publish the changes, or a heartbeat, if one of them is due."""
         started = self._steady()
         if self._news and started >= self._due_at:
             self._news = False

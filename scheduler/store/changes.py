@@ -68,16 +68,16 @@ class Changes:
 
 
 def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, str] | None = None) -> Changes:
-    """The present notes, with at most `notes_of_a_line` per namespace on workloads that hold quota, and as many on
-    others, and fewer if very many namespaces have some: a batch must be short, or the flood of one or of many would
-    delay all others.
+    """Return the current notes. Per namespace, these are at most `notes_of_a_line` notes on workloads that hold quota,
+    and as many on other workloads; fewer if very many namespaces have notes. A batch must be short, or a flood from one
+    or many namespaces would delay all others.
 
-    Workloads in `outdated` (row id -> key) are among the changes at whatever position their notes are, because a batch
-    was refused for them. Otherwise the same batch would be decided and refused until all older notes are deleted, which
-    happens only when a batch is saved.
+    Workloads in `outdated` (row id -> key) are among the changes wherever their notes are, because a batch was refused
+    for them. Otherwise the same batch would be decided and refused until all older notes are deleted, which happens
+    only when a batch is saved.
 
-    The generation is that of the notes' moment: an edit commits both. Rows are read later, and an edit until then fails
-    the batch's check instead of slipping past it.
+    The generation is that of the moment of the notes: an edit commits both. Rows are read later, and an edit in between
+    fails the batch's check instead of slipping past it.
     """
     values = {
         "cluster": cluster_id,

@@ -34,16 +34,16 @@ from scheduling.model.vocabulary import (
 
 
 def cluster_configuration(cluster: Cluster) -> Configuration:
-    """How the rules decide in a cluster: its Configuration, and how far it places pods."""
+    """Return how the rules decide in a cluster: its Configuration, and which pods it places."""
     return replace(read_configuration(cluster.configuration), placement=PlacementScope(cluster.placement))
 
 
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
-    """Kueue's Configuration. An empty one means Kueue's defaults, without fair sharing and without
-    pods-ready.
+    """Read Kueue's Configuration.
 
-    Kueue's main program enables waitForPodsReady if the block is absent (T64); we wait for pods only if it is
-    configured, or with StrictKueueLifecycle.
+    An empty one means Kueue's defaults, without fair sharing and without pods-ready. Kueue's main program enables
+    waitForPodsReady if the block is absent (T64); kueueweb waits for pods only if the block is present, or with
+    StrictKueueLifecycle.
     """
     resources = manifest.get("resources") or {}
     strict = is_on(manifest, gates.STRICT_KUEUE_LIFECYCLE)

@@ -40,12 +40,12 @@ Found = TypeVar("Found")
 def read_device_objects(
     cluster_id: int, noted: Collection[str] | None = None, before: DeviceObjects = _NONE
 ) -> DeviceObjects:
-    """The objects of resource.k8s.io in a cluster that affect decisions. `noted` are the changed ones, as the keys of
-    their notes; None: all are read. Unchanged ones are those of `before`.
+    """Read the objects of resource.k8s.io in a cluster that affect decisions.
 
-    All DeviceClasses and all ResourceSlices are read again if one of them has changed, because the meaning of a device
-    depends on the others; these are the administrators'. Of claim templates, which tenants write, only the noted ones
-    are. The devices that claims hold are read with any change.
+    `noted` are the changed objects, as the keys of their notes; None reads all objects. Unchanged objects are taken
+    from `before`. All DeviceClasses and all ResourceSlices are read again if one of them has changed, because the
+    meaning of a device depends on the others; only administrators write them. Of claim templates, which tenants write,
+    only the noted ones are read. The devices that claims hold are read after any change.
     """
     kinds = DEVICE_KINDS if noted is None else {key.partition(" ")[0] for key in noted}
     claims = _allocated_claims(cluster_id)

@@ -29,9 +29,8 @@ def capacities(cluster: Cluster, flavors: Iterable[ResourceFlavor]) -> dict[str,
 def capacities_of(
     clusters: Sequence[Cluster], flavors: Iterable[ResourceFlavor]
 ) -> dict[tuple[int, str], list[FlavorCapacity]]:
-    """(cluster, flavor) -> its resources, without flavors of clusters whose nodes are unknown. Clusters by their keys;
-    the number of queries does not depend on the number of clusters.
-    """
+    """Return (cluster, flavor) -> its resources. Flavors of clusters whose nodes are unknown are left out. Clusters are
+    given by their keys; the number of queries does not depend on the number of clusters."""
     nodes: dict[int, list[Node]] = defaultdict(list)
     for row, node in read_nodes_of([cluster.pk for cluster in clusters]):
         nodes[row.cluster_id].append(_with_others(row, node))
@@ -64,7 +63,7 @@ def _promised(cluster_ids: Sequence[int]) -> dict[tuple[int, str], dict[str, int
 
 
 def followers_of(clusters: Sequence[Cluster]) -> dict[tuple[int, str, str], list[dict[str, str]]]:
-    """(cluster, flavor, resource) -> the objects whose quota of it follows the nodes, and how."""
+    """Return (cluster, flavor, resource) -> the objects whose quota of it follows the nodes, with the rule."""
     found: dict[tuple[int, str, str], list[dict[str, str]]] = {}
     for model in (Cohort, ClusterQueue):
         rows = model.objects.filter(cluster__in=clusters).exclude(node_quotas=[]).order_by("name")

@@ -89,10 +89,8 @@ _kept_lock = Lock()
 
 @contextmanager
 def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
-    """The cluster as its rows are now, with all unfinished workloads. `now` is in seconds since the epoch.
-
-    The World is locked meanwhile. It must be left unchanged, because the next query uses it too.
-    """
+    """Open the cluster as its rows are now, with all unfinished workloads. `now` is in seconds since the epoch. The
+    World is locked within the block. It must be left unchanged, because the next query uses it too."""
     kept = _take(cluster)
     with kept.lock:
         try:

@@ -106,7 +106,8 @@ class Leadership:
         return (crc32(self.cluster.encode()) & _CLUSTER_BITS) << LOCK_NAMESPACE.bit_length() | LOCK_NAMESPACE
 
     def acquire(self) -> bool:
-        """Whether this process leads now; takes the lock if it is free. Raises `LeaseLost` if its session has ended."""
+        """Take the lock if it is free; return whether this process leads now. Raises `LeaseLost` if its session has
+        ended."""
         if self._session is not None:
             if self.renew():
                 self._name_connection()
@@ -122,7 +123,7 @@ class Leadership:
         return True
 
     def wait(self, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Wait until this process leads: as soon as the previous leader has ended or makes no progress."""
+        """Wait until this process leads, which is when the previous leader has ended or makes no progress."""
         if self._session is not None or self._led:
             self.acquire()
             return
@@ -147,7 +148,7 @@ class Leadership:
 
     @contextmanager
     def loading(self) -> Iterator[None]:
-        """While a cluster is loaded, the leader may be silent for longer."""
+        """Allow the leader to be silent for longer while it loads a cluster."""
         self._name_session(_LOADS)
         try:
             yield
@@ -208,8 +209,7 @@ class Leadership:
 
 
 def begin_epoch(cluster_id: int, holder: str) -> int:
-    """Raise the cluster's epoch, which waits for a batch in progress, and return it. Call it before loading
-    anything."""
+    """Raise the cluster's epoch, and return it. This waits for a batch in progress. Call it before loading any rows."""
     Lease.objects.get_or_create(cluster_id=cluster_id)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -223,10 +223,10 @@ def begin_epoch(cluster_id: int, holder: str) -> int:
 
 
 def fence(cluster_id: int, epoch: int, *, configuration: bool = False) -> int:
-    """First step of a batch: lock the lease row of this epoch until the transaction ends. Raises `LeaseLost`.
+    """Lock the lease row of this epoch until the transaction ends.
 
-    `configuration`: also lock the cluster's row, after it, against edits of the configuration, and return the
-    generation of that, 0 otherwise.
+    Every batch does this first. Raises `LeaseLost`. With `configuration`, also lock the cluster's row, after the lease
+    row, against edits of the configuration, and return the generation of the configuration; otherwise return 0.
     """
     found = fetched_rows(_FENCE_WITH_CONFIGURATION if configuration else _FENCE, [cluster_id, epoch])
     if not found:
@@ -235,7 +235,7 @@ def fence(cluster_id: int, epoch: int, *, configuration: bool = False) -> int:
 
 
 def forget_changes_in(cluster_id: int, epoch: int, change_ids: Sequence[int], lock_timeout: str) -> None:
-    """Delete notes that decided nothing, in one message, if this epoch lasts. Raises `LeaseLost`."""
+    """Delete notes that led to no decision, in one message, if this epoch still lasts. Raises `LeaseLost`."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SET LOCAL lock_timeout = '{lock_timeout}'; {_FORGET_IN_EPOCH}", [cluster_id, epoch, list(change_ids)]

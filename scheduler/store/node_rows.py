@@ -15,12 +15,12 @@ from scheduling.model.selectors import Taint
 
 
 def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
-    """The nodes of a cluster, or those named, each with its row (and the row's devices prefetched)."""
+    """Return the nodes of a cluster, or those named, each with its row (the row's devices are prefetched)."""
     return read_nodes_of([cluster_id], ids)
 
 
 def read_nodes_of(cluster_ids: Sequence[int], ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
-    """The same of clusters, in as many queries for several as for one."""
+    """Return the same for several clusters, with as many queries as for one."""
     rows = NodeModel.objects.filter(cluster_id__in=cluster_ids)
     if ids is not None:
         rows = rows.filter(pk__in=list(ids))

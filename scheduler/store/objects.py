@@ -17,7 +17,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]:
-    """The rows of a cluster, or of these ids only."""
+    """Return the rows of a cluster, or only those with these ids."""
     selected = queryset.filter(cluster_id=cluster_id)
     return selected if ids is None else selected.filter(pk__in=ids)
 

@@ -33,7 +33,7 @@ ORDER BY a.id
 
 
 def stored_slice(fields: Sequence[Any], mig: Mapping[str, Any] | None) -> StoredSlice:
-    """A row of `SLICES` without its first column; `mig` is its decoded MIG instance."""
+    """Decode a row of `SLICES` without its first column; `mig` is the decoded MIG instance."""
     pod_set, replica, container_index, uuid, node, memory_mib, cores_percent, index, vendor, _, *rest = fields
     instance = MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None
     held = DeviceSlice(uuid, node, memory_mib, cores_percent, index, vendor, instance, *rest)
@@ -75,7 +75,7 @@ def read_placement(
 
 
 def left_over(nodes: Mapping[str, Sequence[str | None]], slices: Sequence[StoredSlice]) -> tuple[PodPlacement, ...]:
-    """Removed replicas whose slices are still stored."""
+    """Return removed replicas whose slices are still stored."""
 
     def replica_of(stored: StoredSlice) -> tuple[str, int]:
         return stored.pod_set, stored.replica

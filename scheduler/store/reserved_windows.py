@@ -59,7 +59,7 @@ class ShownWindow:
 
 def windows_between(cluster: Cluster, start: float, end: float, now: float) -> tuple[list[ShownWindow], bool]:
     """Return the windows that overlap the time from `start` to `end`, by their starts, and whether there are more than
-    `MAX_WINDOWS`. A fixed number of queries."""
+    `MAX_WINDOWS`. The number of queries is fixed."""
     rows = Reservation.objects.filter(cluster=cluster)
     rules = [(row, KINDS["Reservation"].core_value(row)) for row in rows.order_by("name")]
     found = [
@@ -165,7 +165,7 @@ def _user(row: Mapping[str, Any], nodes: set[str], chosen: set[str]) -> NodeUser
 
 
 def claimant_of(row: Mapping[str, Any]) -> Claimant:
-    """The facts about a workload's row by which reservations allow it."""
+    """Return the facts about a workload's row that decide which reservations allow it."""
     queue = f"{row['namespace']}/{row['queue_name']}"
     return Claimant(row["namespace"], queue, row["cluster_queue_name"], row["submitted_by"])
 

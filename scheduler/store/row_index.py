@@ -216,12 +216,12 @@ class RowIndex:
         self._everyone_is_due = True
 
     def everyone_is_due(self) -> None:
-        """A queue was stopped, deleted or restarted, so every workload may have a step due."""
+        """Note that every workload may have a step due, because a queue was stopped, deleted or restarted."""
         self._everyone_is_due = False
         self.due.update(dict.fromkeys(self.workloads))
 
     def forget_due(self) -> None:
-        """Note that no steps are taken here."""
+        """Stop tracking due steps, because this process takes none."""
         self.due.clear()
         self.variants.forget_changes()
 
@@ -437,7 +437,7 @@ class RowIndex:
         return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)
 
     def waiting_slice_of(self, key: str) -> str:
-        """The workload that waits to replace a slice of an elastic job; empty if there is none."""
+        """Return the workload that waits to replace a slice of an elastic job; empty if there is none."""
         found = self._world.workload(self._next_slices.get(key, ""))
         waits = found is not None and found.replaces == key and found.admission is None
         return found.key if found is not None and waits else ""
@@ -498,7 +498,7 @@ def _stored_placement(stored: StoredWorkload) -> Placement | None:
 
 
 def places(placement: Placement | None) -> frozenset[Place]:
-    """The devices in which a placement has slices."""
+    """Return the devices in which a placement has slices."""
     pods = placement.pods if placement else ()
     return frozenset((held.node, held.uuid) for pod in pods for held in pod.slices)
 
@@ -509,8 +509,11 @@ def should_run(workload: Workload) -> bool:
 
 
 def as_the_world_sees_it(workload: Workload) -> Workload:
-    """A deactivated workload that holds devices is charged until its pods have stopped, because a device with
-    running pods is not free. One that holds quota alone releases it at once, as in Kueue (T56b)."""
+    """Return the workload as the World sees it.
+
+    A deactivated workload that holds devices is charged until its pods have stopped, because a device with running pods
+    is not free. A workload that holds only quota releases it at once, as in Kueue (T56b).
+    """
     if workload.active or workload.admission is None or workload.placement is None:
         return workload
     return replace(workload, active=True)

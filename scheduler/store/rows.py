@@ -144,7 +144,7 @@ FROM json_to_recordset(%s) AS v(node_id bigint, device_id bigint, device_uuid te
 
 
 def write_devices(statements: JoinedStatements, batch: Batch) -> None:
-    """Delete released slices and insert decided ones. Counters follow from the rows stored then."""
+    """Delete released slices and insert decided ones. Counters are computed from the rows that are stored then."""
     touched = {device.id for device in batch.devices.values()}
     released = (
         [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids

@@ -49,11 +49,8 @@ class RowsLocked(BatchRefused):
 
 @contextmanager
 def hold_rows(cluster_id: int, workloads: Collection[int]) -> Iterator[None]:
-    """Within the block no edit of quotas, queues, nodes or devices is committed, nor one of these workloads (row ids).
-    Raises RowsLocked.
-
-    The order of locks is that of `foundation.transactions`.
-    """
+    """Ensure that no edit of quotas, queues, nodes or devices is committed within the block, nor an edit of these
+    workloads (row ids). Raises RowsLocked. Locks are taken in the order of `foundation.transactions`."""
     with transaction.atomic(), connection.cursor() as cursor:
         try:
             cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -72,12 +69,12 @@ def _is_temporary(error: OperationalError) -> bool:
 
 
 def save(batch: Batch) -> None:
-    """Write the batch. Raises `BatchRefused` (something changed, nothing was written) or `LeaseLost` (another
-    process leads).
+    """Write the batch.
 
-    Within `hold_rows` workloads are locked already, and those of the batch may come before them in the order of locks.
-    To wait for one could be a deadlock with a transaction that has it and waits for a held one. So the batch is refused
-    at once, and the next one holds all of them, in order.
+    Raises `BatchRefused` (a row has changed, and nothing was written) or `LeaseLost` (another process leads). Within
+    `hold_rows`, some workloads are already locked, and workloads of the batch may come before them in the lock order.
+    Waiting for one of these could deadlock with a transaction that holds it and waits for a locked one. So the batch is
+    refused at once, and the next batch locks all of them, in order.
     """
     rows_are_held = connection.in_atomic_block
     try:

@@ -30,7 +30,7 @@ class VariantIndex:
     # -- Changes -------------------------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> None:
-        """Note a workload that is not finished, if it is a variant."""
+        """Note an unfinished workload, if it is a variant."""
         if workload.parent:
             self._by_parent.setdefault(workload.parent, {})[workload.key] = None
 
@@ -45,12 +45,12 @@ class VariantIndex:
         self.changed[workload.parent] = None
 
     def note_gone(self, key: str) -> None:
-        """Note that a workload was deleted that had finished before."""
+        """Note that a workload was deleted after it had finished."""
         if self._rows.features.concurrent_admission:
             self._gone[key] = None
 
     def forget_changes(self) -> None:
-        """Note that variants are not created or removed here."""
+        """Stop tracking changes of variants, because this process neither creates nor removes variants."""
         self.changed.clear()
         self._gone.clear()
 
@@ -74,11 +74,12 @@ class VariantIndex:
         return key if key in self._by_parent or self.is_parent(workload) else ""
 
     def keys_below(self, key: str) -> Iterable[str]:
-        """The unfinished variants of a parent."""
+        """Return the unfinished variants of a parent."""
         return self._by_parent.get(key, ())
 
     def family(self, key: str, is_wanted: Callable[[str], bool]) -> Family | None:
-        """A parent with its variants; None if it is unknown, finished or set aside, or has none by its queue."""
+        """Return a parent with its variants; None if it is unknown, finished or set aside, or if its queue gives it no
+        variants."""
         rows = self._rows
         parent = self._world.workload(key)
         if parent is None or key not in rows.workloads or key in rows.aside or not self.is_parent(parent):
@@ -89,21 +90,23 @@ class VariantIndex:
         return Family.of(parent, variants, wanted, queue)
 
     def left(self, key: str) -> tuple[Workload | None, list[Workload]]:
-        """A workload that should have no variants (None if it ended), and its variants; none while it is set aside."""
+        """Return a workload that should have no variants (None if it ended), and its variants; no variants while it is
+        set aside."""
         parent = self._parent(key)
         if key in self._rows.aside or (parent is not None and self.is_parent(parent)):
             return parent, []
         return parent, self._variants_of(key)
 
     def take_gone(self, limit: int) -> list[str]:
-        """Some of the deleted workloads that may leave finished variants, each once."""
+        """Return some of the deleted workloads that may leave finished variants behind, without repetitions."""
         taken = list(islice(self._gone, limit))
         for key in taken:
             del self._gone[key]
         return [key for key in taken if key not in self._rows.workloads]
 
     def unkept(self, key: str) -> tuple[str, ...] | None:
-        """The flavors for which a workload should have variants; None if it has exactly these, and they follow it."""
+        """Return the flavors for which a workload should have variants; None if it has exactly these, and they are up
+        to date."""
         rows = self._rows
         parent = self._parent(key)
         if key in rows.aside or (parent is not None and rows.workloads[key].deletion_requested):
@@ -122,7 +125,7 @@ class VariantIndex:
         return flavors if sorted(each.variant_flavor for each in variants) != sorted(flavors) else None
 
     def refusal(self, workload: Workload) -> str:
-        """Why a parent cannot be pursued by variants; empty if it can, or is no parent."""
+        """Return why a parent cannot have variants; empty if it can, or if it is not a parent."""
         if not self.is_parent(workload):
             return ""
         queue = self._rows.cluster_queues[self._rows.cluster_queue_of(workload)]

@@ -94,7 +94,7 @@ class StoredWorkload:
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
-    """The unfinished workloads of a cluster and the finished ones that still hold slices, or those of them with these
+    """Read the unfinished workloads of a cluster and the finished ones that still hold slices, or only those with these
     ids."""
     with connection.cursor() as cursor:
         if ids is None:

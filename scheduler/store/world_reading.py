@@ -19,10 +19,10 @@ from scheduling.world import World
 
 
 def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (), *, holders: bool = True) -> World:
-    """The cluster in one snapshot, with the workloads that hold quota and the pending ones named in `also`.
+    """Read the cluster in one snapshot, with the workloads that hold quota, and the pending workloads named in `also`.
 
-    `holders`: False leaves out the workloads that hold quota, so that all quota and all devices are free. `also` are
-    (namespace, name); `now` is in seconds since the epoch.
+    With `holders` False, the workloads that hold quota are left out, so that all quota and all devices are free. `also`
+    are (namespace, name); `now` is in seconds since the epoch.
     """
     world, rows = _empty(cluster)
     alone = not connection.in_atomic_block
@@ -34,7 +34,7 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
 
 
 def read_whole_world(cluster: Cluster, now: float) -> tuple[World, RowIndex]:
-    """The cluster as a new leader would load it from the rows that this transaction shows."""
+    """Read the cluster as a new leader would load it, from the rows that this transaction shows."""
     world, rows = _empty(cluster)
     with without_collection():
         rows.load(now)

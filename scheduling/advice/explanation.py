@@ -242,8 +242,8 @@ class _Order:
         reservations: tuple[ReservedWindow, ...] = (),
         limit_to_start: int | None = None,
     ) -> Explanation:
-        """The explanation, completed with the order of the queue and of the cohort. `remedy` takes the place of the
-        rule's."""
+        """Return the explanation, completed with the order of the queue and of the cohort. `remedy` replaces the rule's
+        remedy."""
         return Explanation(
             state=state,
             rule=rule,
@@ -294,7 +294,7 @@ class _Search:
         self._refusals = [refusal for group in entry.assignment.refusals for refusal in group]
 
     def explanation(self) -> Explanation:
-        """The flavors, the missing resources and their holders."""
+        """Return the flavors, the missing resources, and the workloads that hold them."""
         mode = self._entry.assignment.mode
         order = _Order(self._state, self._parts, self._info, self._cq)
         if mode is Mode.FIT:

@@ -27,15 +27,15 @@ class MoveBounds:
         self._leaves: dict[str, dict[str, LeafKey]] = {}
 
     def leaf_of(self, flavor: str, node: str) -> LeafKey | None:
-        """The leaf of a node; None if it is in none."""
+        """Return the leaf of a node; None if the node has no leaf."""
         if flavor not in self._leaves:
             leaves = self._state.topology_flavors[flavor].leaves
             self._leaves[flavor] = {name: key for key in leaves.tree.leaf_keys for name in leaves.node_names(key)}
         return self._leaves[flavor].get(node)
 
     def of_workload(self, info: WorkloadInfo, flavors: Iterable[str]) -> list[Nodes]:
-        """The domains that could hold a pending workload as a whole: each domain of a required level, else all
-        together."""
+        """Return the domains that could hold a pending workload as a whole: each domain of a required level, or else
+        all domains together."""
         name = next((name for name in flavors if name in self._state.topology_flavors), None)
         if name is None:
             return [None]
@@ -48,7 +48,8 @@ class MoveBounds:
         return [*self._domains(name, depth, everywhere[0])]
 
     def of_slices(self, info: WorkloadInfo, pod_set: str, flavors: Iterable[str], within: Nodes) -> list[Nodes]:
-        """The domains that each slice of a pod set could use, within those nodes; no restriction without slices."""
+        """Return the domains, within those nodes, that each slice of a pod set could use; `within` alone if there are
+        no slices."""
         name = next((name for name in flavors if name in self._state.topology_flavors), None)
         request = self._request(info, pod_set)
         if name is None or request is None or not request.slices or within is None:

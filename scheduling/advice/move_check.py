@@ -31,8 +31,8 @@ class MoveCheck:
         self._undo: list[Callable[[], object]] = []
 
     def confirmed(self, info: WorkloadInfo, plan: MovePlan) -> MovePlan | None:
-        """The plan, with the placement that the scheduler would choose then; None if the workload would still not be
-        admitted."""
+        """Return the plan with the placement that the scheduler would choose after the moves; None if the workload
+        would still not be admitted."""
         self._undo = []
         try:
             if not all(self._shift_topology(move) for move in plan.moves):

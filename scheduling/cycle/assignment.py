@@ -179,10 +179,10 @@ class Assignment:
         """The nodes that reservations close to the workload, once it is placed."""
 
     def refuse(self, refusal: Refusal) -> None:
-        """Let it not fit for one reason that concerns the whole workload, whichever flavors it gets.
+        """Mark the whole workload as not fitting, for one reason that holds for any flavor.
 
-        No other flavor is left to try, so that the workload does not stay at the head of its queue, and the next search
-        begins with the first flavor again.
+        No other flavor is left to try, so the workload does not stay at the head of its queue, and the next search
+        starts with the first flavor again.
         """
         self.mode = Mode.NO_FIT
         self.refusals = [[refusal]]
@@ -192,16 +192,16 @@ class Assignment:
 
     @property
     def tried(self) -> list[dict[str, int]]:
-        """Per pod set, the index of the last flavor tried for each resource (`LastAssignment.tried`)."""
+        """Return, for each pod set, the index of the last flavor tried per resource (`LastAssignment.tried`)."""
         return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
 
     @property
     def no_fit_reason(self) -> PendingReason:
-        """Why the workload cannot be admitted now.
+        """Return why the workload cannot be admitted now.
 
-        A flavor is as bad as its worst resource, a resource group as good as its best flavor, the workload as bad as
-        its worst resource group. Flavors that only need preemption do not count. A topology that can never hold the
-        pods goes before any lack of quota, since no freed quota would help.
+        A flavor is as bad as its worst resource, a resource group is as good as its best flavor, and the workload is as
+        bad as its worst resource group. Flavors that only need preemption do not count. A topology that can never hold
+        the pods outranks missing quota, because no freed quota would help.
         """
         reasons = [reason for refusals in self.refusals if (reason := _mildest_flavor(refusals)) is not None]
         if PendingReason.TOPOLOGY_PLACEMENT_FAILED in reasons:

@@ -25,13 +25,14 @@ def closed_nodes(state: State, info: WorkloadInfo) -> frozenset[str]:
 
 
 def closing_windows(state: State, info: WorkloadInfo) -> list[ReservedWindow]:
-    """Return the windows of reservations that close nodes to a workload now, in order of their ends."""
+    """Return the windows of reservations that close nodes to a workload now, ordered by their ends."""
     return state.reservations.closing(_claimant(state, info, state.now), state.now) if state.reservations else []
 
 
 def spans_of_closing(state: State, info: WorkloadInfo) -> list[tuple[float, float]]:
-    """Return the spans of time from now in each of which the same nodes are closed to a waiting workload: start and
-    end, the end excluded. One without an end if no reservation bars it."""
+    """Return the spans of time, from now on, during which the set of closed nodes does not change for a waiting
+    workload. Each span is (start, end), the end excluded. If no reservation bars the workload, there is one span
+    without an end."""
     if not state.reservations:
         return [(state.now, inf)]
     left = None if waits_for_checks(state, info) else info.workload.time_left_seconds
@@ -55,8 +56,8 @@ def _latest_end(claimant: Claimant) -> float:
 
 
 def window_before_start(state: State, info: WorkloadInfo, now: float) -> ReservedWindow | None:
-    """Return the first window that closes a node of a workload that holds quota, but is not admitted yet; None if there
-    is none. A slice of an elastic job that was never evicted has taken over pods that run: it is checked when it gets
+    """Return the first window that closes a node of a workload that holds quota but is not admitted yet; None if there
+    is none. A slice of an elastic job that was never evicted has taken over running pods: it is checked when it gets
     quota."""
     if not state.reservations or info.admitted:
         return None
@@ -75,10 +76,10 @@ def wake_after_window(state: State, info: WorkloadInfo, cq: ClusterQueueState) -
 
 
 def equal_hashes(state: State, info: WorkloadInfo, cq: ClusterQueueState) -> list[SchedulingHash]:
-    """Return the scheduling hashes of the active workloads that a refusal of this one refuses, its own first.
+    """Return the scheduling hashes that a refusal of this workload also refuses, its own first.
 
-    Others differ only in the time that they may still run, and the same windows close nodes to them now: later, as a
-    start comes nearer, they may differ. Planned starts count the time itself.
+    The workloads with these hashes differ only in their remaining run time, and the same windows close nodes to all of
+    them now. Later, closer to a start, they may differ. Planned starts consider the remaining time itself.
     """
     own = info.scheduling_hash
     if not info.barred_by or cq.spec.backfill is not None:

@@ -79,10 +79,11 @@ class Cycle:
         """Whether devices were reserved in this cycle, so that placements found before may not fit any more."""
 
     def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
-        """Run the cycle. The caller has set the state's time and woken its inadmissible workloads.
+        """Run the cycle.
 
-        `blocked`: decide only second passes of workloads that hold quota. `placed`: the keys of workloads that this
-        cycle has already moved to other topology domains.
+        The caller has set the state's time and woken its inadmissible workloads. With `blocked`, only second passes of
+        workloads that hold quota are decided. `placed` are the keys of workloads that this cycle has already moved to
+        other topology domains.
         """
         self._placed.update(placed)
         with self._nominator.searches():

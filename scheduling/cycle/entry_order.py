@@ -110,9 +110,7 @@ def fair_order(
     entries: Iterable[Entry], features: Features = _ALL, paths: Paths = MappingProxyType({})
 ) -> Iterator[Entry]:
     """Yield the winner of the tournament until no entry is left. Each entry is decided before the next is drawn.
-
-    First come the entries of queues without a cohort, and of those whose cohort has a sharing policy.
-    """
+    Entries of queues without a cohort, or whose cohort has a sharing policy, come first."""
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
     lone: list[Entry] = []

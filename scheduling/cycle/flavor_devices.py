@@ -75,7 +75,7 @@ class DeviceAssigner:
 
     @property
     def places_by_room(self) -> bool:
-        """Whether pods without devices are also placed, at least in some flavors."""
+        """Return whether pods without devices are also placed on nodes, at least in some flavors."""
         return self._state.places_by_room
 
     def _asks(self, pod_set: PodSetRequests) -> bool:
@@ -113,8 +113,8 @@ class DeviceAssigner:
         return next((str(problem) for problem in problems), None)
 
     def unplaceable_claims(self, info: WorkloadInfo) -> str:
-        """Return why the pods' claims find no place on any node, even on empty nodes. Empty if they may find one, or
-        if the cluster's own scheduler places the pods."""
+        """Return why the pods' claims find no place on any node, even if all nodes were empty. Empty if they may find
+        one, or if the cluster's own scheduler places the pods."""
         if not self._state.places_all_pods:
             return ""
         return next((f"pod set {ps.name}: {why}" for ps in info.pod_sets if (why := ps.claimed.not_placeable)), "")
@@ -164,8 +164,8 @@ class DeviceAssigner:
         return pod_sets
 
     def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
-        """Return the constraints other than topology that keep the workload's pods off the nodes of these flavors;
-        None if every pod has a place."""
+        """Return the constraints, topology aside, that keep the workload's pods off the nodes of these flavors; None if
+        every pod has a place."""
         pod_sets = [
             self.to_place(info, pod_set, flavors, pod_set.count, None)
             for pod_set in info.pod_sets

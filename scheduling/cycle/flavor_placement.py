@@ -92,7 +92,7 @@ class PlacementAssigner:
         assignment.delayed = bool(waiting)
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """Return a test whether the pods have a place in the usage at the time when the test is called; None if
+        """Return a function that tests whether the pods have a place, given the usage when it is called; None if
         neither topology nor devices matter."""
         topology, devices = self._topology.can_place(assignment), self._devices.can_place(info, assignment)
         if topology is None or devices is None:

@@ -83,8 +83,8 @@ class TopologyAssigner:
                 _needs_preemption(result)
 
     def place_despite_preemption(self, assignment: Assignment, targets: Sequence[Target]) -> None:
-        """Choose leaves for a workload that waits for preemption, so that they are kept for it: as if its targets
-        were gone or, without targets, on empty nodes."""
+        """Choose leaves for a workload that waits for preemption, so that they are kept for it. The leaves are chosen
+        as if its targets were gone or, without targets, on empty nodes."""
         if assignment.mode is not Mode.PREEMPT:
             return
         requests = self.requests(assignment)
@@ -99,7 +99,7 @@ class TopologyAssigner:
             self.record(assignment, requests, found)
 
     def can_place(self, assignment: Assignment) -> Callable[[], bool] | None:
-        """Return a test whether the pods have a place in the usage at the time when the test is called; None if no
+        """Return a function that tests whether the pods have a place, given the usage when it is called; None if no
         topology is involved."""
         requests = self.requests(assignment)
         if not requests:

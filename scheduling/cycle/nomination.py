@@ -86,7 +86,7 @@ class Entry:
 
     @property
     def is_second_pass(self) -> bool:
-        """Whether the workload holds quota already and only needs topology and devices."""
+        """Return whether the workload already holds quota and only needs topology and devices."""
         return self.replaced is self.info
 
     def is_after_its_slice(self, placed: Container[str]) -> bool:
@@ -149,7 +149,7 @@ class Nominator:
         self._planner.heads = {cq.name: info for info, cq in heads}
 
     def charged(self, cq: ClusterQueueState) -> None:
-        """Plan no start for the head of a ClusterQueue any more, because its usage is charged."""
+        """Stop planning a start for the head of a ClusterQueue, because its usage is now charged."""
         self._planner.heads.pop(cq.name, None)
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
@@ -224,7 +224,7 @@ class Nominator:
     ) -> tuple[Assignment, list[Target]]:
         """Return the assignment with full counts, or else with the largest counts that fit (partial admission).
 
-        A slice of an elastic job is assigned as if the slice that it replaces were gone, in the same flavors, so that
+        A slice of an elastic job is assigned in the same flavors, as if the slice that it replaces were gone, so that
         only the difference is tested.
         """
         replaced = self._state.replaced_slice(info, cq)

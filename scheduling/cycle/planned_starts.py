@@ -170,9 +170,11 @@ class Planner:
     def refusal(
         self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target] = ()
     ) -> Refusal | None:
-        """Return the refusal of a workload that would delay a planned start. Its text names no other workload, because
-        equal workloads of other tenants get it, too, and no time, which would change with each attempt where an end is
-        computed from the present."""
+        """Return the refusal of a workload that would delay a planned start.
+
+        The text names no other workload, because equal workloads of other tenants get the same text. It names no time
+        either, because a start that is computed from the present would change the text with each attempt.
+        """
         found = self.delayed_by(info, cq, assignment, targets)
         if found is None:
             return None

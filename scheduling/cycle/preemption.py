@@ -59,7 +59,7 @@ class Preemptor:
         )
 
     def searches(self) -> AbstractContextManager[None]:
-        """Keep what the searches of a cycle have in common."""
+        """Share intermediate results among the searches of one cycle."""
         return self._finder.searches()
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:

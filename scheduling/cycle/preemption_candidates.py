@@ -107,8 +107,8 @@ class CandidateFinder:
 
     @contextmanager
     def searches(self) -> Iterator[None]:
-        """Keep which ClusterQueues borrow, for the searches of a cycle: of those that the simulation notes as changed,
-        each search looks again at those alone."""
+        """Remember which ClusterQueues borrow during the searches of a cycle. Each search looks again only at the
+        ClusterQueues that the simulation has noted as changed."""
         self._borrowing, self._simulation.changed = {}, []
         try:
             yield
@@ -246,9 +246,11 @@ class CandidateFinder:
     def classical_order(
         self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
     ) -> Iterator[Candidate]:
-        """Yield all candidates in the order of classical preemption. Stopping workloads come first; among equals,
-        those over which the hierarchy gives an advantage, then those of other queues, then those of the preemptor's
-        own queue."""
+        """Yield all candidates in the order of classical preemption.
+
+        Stopping workloads come first. Among equals, candidates over which the hierarchy gives an advantage come before
+        candidates of other queues, and those before the preemptor's own queue.
+        """
         for evicted in (True, False):
             for advantage in (True, False):
                 yield from self._merged(request, [s for s in sources if s.advantage is advantage], evicted)

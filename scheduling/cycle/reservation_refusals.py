@@ -24,8 +24,8 @@ _MAX_NAMED: Final = 3
 
 
 def is_held_back(state: State, fits: Callable[[], bool], fits_empty: Callable[[], bool]) -> bool:
-    """Return whether reservations are the reason why a workload has no place: it would fit now without them, or only
-    closed nodes would take it if all nodes were empty. `fits` and `fits_empty` ask with the present closed nodes."""
+    """Return whether reservations are the reason why a workload has no place: it would fit now without them, or, on an
+    empty cluster, only closed nodes would take it. `fits` and `fits_empty` test with the nodes that are closed now."""
     with state.reservations.lifted():
         if fits():
             return True
@@ -41,7 +41,8 @@ def lacks_place(assignment: Assignment) -> bool:
 
 
 def refuse_for_reservation(state: State, info: WorkloadInfo, assignment: Assignment) -> None:
-    """Replace the refusals of an assignment that has no place. Its mode stays: victims on open nodes may still help."""
+    """Replace the refusals of an assignment that has no place. The mode is kept, because victims on open nodes may
+    still help."""
     kept = [[each for each in group if each.kind not in _OF_PLACES] for group in assignment.refusals]
     assignment.refusals = [*(group for group in kept if group), [_refusal(state, info)]]
 

@@ -22,7 +22,8 @@ class Siblings:
 
     @classmethod
     def of(cls, info: WorkloadInfo, cq: ClusterQueueState) -> Siblings | None:
-        """Find them; None for a workload that is no variant, or whose flavor the ClusterQueue does not have."""
+        """Return the other variants of the same parent; None if the workload is not a variant, or if the ClusterQueue
+        lacks its flavor."""
         parent, policy = info.workload.parent, cq.spec.concurrent_admission
         if not parent or policy is None:
             return None

@@ -66,7 +66,7 @@ class CycleParts:
         )
 
     def queue_usage(self, cq: ClusterQueueState) -> None:
-        """Order a ClusterQueue's LocalQueues by usage if admission fair sharing is on for it."""
+        """Return the order of a ClusterQueue's LocalQueues by usage, if admission fair sharing is on for it."""
         cq.queue.order_by_usage(self._usage_of() if cq.usage_based else None)
 
     def _usage_of(self) -> UsageOf | None:
@@ -109,9 +109,10 @@ class CycleParts:
         )
 
     def filters(self, info: WorkloadInfo, cq: ClusterQueueState, flavors: Sequence[str]) -> NodeFilters | None:
-        """Return the constraints that keep a workload's pods off the nodes of these flavors. None if there are no such
-        constraints, if the pods request no devices, or if they are placed after admission checks: then quota alone
-        decides.
+        """Return the constraints that keep a workload's pods off the nodes of these flavors.
+
+        None if there are no such constraints, if the pods request no devices, or if the pods are placed only after the
+        admission checks; quota alone decides then.
         """
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None
@@ -119,8 +120,8 @@ class CycleParts:
     def fits_empty_nodes(
         self, info: WorkloadInfo, cq: ClusterQueueState, pod_set: PodSetRequests, flavors: Sequence[str]
     ) -> bool:
-        """Return whether empty nodes of these flavors, one of each resource group, would take the pod set's pods. True
-        if its admission checks may add nodes, and for pods that are not placed here."""
+        """Return whether empty nodes of these flavors, one flavor of each resource group, would take the pod set's
+        pods. True if its admission checks may add nodes, and for pods that are not placed here."""
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return waits or self._devices.fits_empty_nodes(info, pod_set, flavors)
 

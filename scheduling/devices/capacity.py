@@ -26,7 +26,7 @@ class FlavorCapacity:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether quota promises more than the nodes have."""
+        """Return whether the quota exceeds the capacity of the nodes."""
         return self.promised > self.allocatable
 
     @property
@@ -35,7 +35,8 @@ class FlavorCapacity:
         return max(0, self.allocatable - self.used_by_others)
 
     def share(self, basis_points: int, headroom: int) -> int:
-        """The quota that follows the nodes: a share of what is free, in hundredths of a percent, less the headroom."""
+        """Return the quota that follows the nodes: a share (in hundredths of a percent) of the free capacity, minus the
+        headroom."""
         return max(0, self.free * basis_points // _ALL_BASIS_POINTS - headroom)
 
 

@@ -54,7 +54,8 @@ class ChangeLog:
 
     @property
     def mark(self) -> int:
-        """The current end of the log."""
+        """Return the rows that changed since that mark, without repetitions; None if the log does not reach back that
+        far."""
         return self._dropped + len(self._rows)
 
     def note(self, row: int) -> None:
@@ -338,7 +339,7 @@ class DeviceTable:
         return room
 
     def pods_per_row(self, requests: Mapping[str, int], rows: slice | Integers) -> Integers:
-        """For each row, how many pods with these requests it has room for, devices aside."""
+        """Return, for each row, the number of pods with these requests that it has room for, devices aside."""
         room: Integers = self.free[self._columns[PODS], rows]
         for name, amount in requests.items():
             if amount <= 0 or name == PODS:
@@ -350,7 +351,7 @@ class DeviceTable:
         return np.maximum(room, 0)
 
     def is_overfull(self, node: str) -> bool:
-        """Return whether more is used of a node than it has, devices aside. True for an unknown node."""
+        """Return whether the usage of a node exceeds its amounts, devices aside. True for an unknown node."""
         row = self.rows.get(node)
         return row is None or bool((self.free[:, row] < 0).any())
 
@@ -360,7 +361,7 @@ class DeviceTable:
         return max(0, int(self.free[column, rows].max())) if column is not None and len(rows) else 0
 
     def missing_resources(self, requests: Mapping[str, int], rows: Integers) -> tuple[list[str], Integers]:
-        """Resource names, and for each row the index of the first one (by name) that it lacks, or -1."""
+        """Return resource names, and for each row the index of the first resource (by name) that it lacks, or -1."""
         names = sorted({**requests, PODS: 1})
         missing: Integers = np.full(len(rows), -1, dtype=np.int64)
         for number, name in reversed(list(enumerate(names))):

@@ -115,9 +115,8 @@ def draw_lengths(
     random: np.random.Generator,
     draws: int,
 ) -> Floats | None:
-    """Return (draws, running + waiting) remaining run times in seconds; a waiting workload has not begun to run. None
-    where too few runs have ended and not every length is declared.
-    """
+    """Return (draws, running + waiting) remaining run times in seconds; a waiting workload has not started. None if too
+    few runs have ended and some workload declares no run time."""
     workloads: list[RunningWorkload | WaitingWorkload] = [*running, *waiting]
     known = history.count >= MIN_ENDED_RUNS or all(each.declared_seconds for each in workloads)
     if not known:
@@ -126,7 +125,7 @@ def draw_lengths(
 
 
 def stage_of(waited: float) -> int:
-    """Return the last stage that a workload has reached which has waited for so many seconds."""
+    """Return the last stage that a workload has reached after waiting for this many seconds."""
     return max(stage for stage in STAGES_SECONDS if stage <= max(waited, 0.0))
 
 

@@ -67,9 +67,8 @@ def accuracy(judged: Sequence[JudgedEstimate]) -> Accuracy:
 
 
 def median_error(differences: Sequence[float], unknown: int = 0) -> float | None:
-    """Return the median of the absolute differences, with `unknown` infinite ones; None if it is infinite or there are
-    none.
-    """
+    """Return the median of the absolute differences. `unknown` more differences are infinite. None if the median is
+    infinite, or if there are no differences."""
     errors = np.append(np.abs(np.asarray(differences, dtype=np.float64)), np.full(unknown, np.inf))
     found = float(np.median(errors)) if errors.size else np.inf
     return found if np.isfinite(found) else None

@@ -138,11 +138,9 @@ class RunTimes:
                     self._ages[True][level].append(age / workload.declared_seconds)
 
     def remaining(self, levels: Levels, ages: Floats, declared: Floats, uniform: Floats) -> Floats:
-        """Return (D, n) remaining times in seconds of n like workloads; `declared` is NaN if no length is declared.
-
-        Where one is declared and enough declared runs have ended, the share of it that runs use is drawn; else the
-        length of like runs.
-        """
+        """Return (D, n) remaining times in seconds of n similar workloads; `declared` is NaN if no run time is
+        declared. If a run time is declared and enough declared runs have ended, the used share of it is drawn;
+        otherwise the length of similar runs is drawn."""
         lengths = self._survival(levels, as_shares=False)
         drawn = np.repeat(np.nan_to_num(declared - ages)[None], len(uniform), axis=0)
         if lengths is not None:

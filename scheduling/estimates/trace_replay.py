@@ -115,9 +115,8 @@ def _start_fitting(
 
 
 def replay(pods: Sequence[TracePod], device_count: int, seed: int) -> Iterator[TraceEstimate]:
-    """Yield the estimates of all pods that do not start at once, at submission and at each later stage, in the order of
-    time. Each uses only the information at its time: ended runs, ages of the others, and the queue.
-    """
+    """Yield the estimates of all pods that do not start at once, at submission and at each later stage, in order of
+    time. Each estimate uses only the information of its time: ended runs, the ages of the others, and the queue."""
     placed = placements(pods, device_count)
     moments = sorted(
         (pod.created_at + stage, index, stage)

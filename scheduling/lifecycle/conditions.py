@@ -205,7 +205,7 @@ def eviction_event(reason: EvictionReason, cause: str = "") -> str:
 
 
 def evict(workload: Workload, reason: EvictionReason, message: str, now: float, cause: str = "") -> Workload:
-    """Set Evicted: its pods must stop. It keeps its quota until they have stopped (T56)."""
+    """Set Evicted: the workload's pods must stop. It keeps its quota until they have stopped (T56)."""
     workload = with_condition(
         workload, ConditionType.EVICTED, ConditionStatus.TRUE, eviction_reason(reason, cause), message, now
     )
@@ -269,7 +269,7 @@ def requeued(workload: Workload, reason: str, message: str, now: float) -> Workl
 
 
 def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:
-    """Set Requeued to True: the reason that kept the workload out of its queue no longer applies."""
+    """Set Requeued to True: the reason that kept the workload out of its queue is gone."""
     message = _REQUEUED_MESSAGES[reason]
     return with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
 
@@ -287,7 +287,8 @@ def waiting_for_start(workload: Workload, now: float) -> Workload:
 
 
 def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
-    """Set PodsReady of an admitted workload by its pods. When it is no longer admitted, the condition starts again."""
+    """Set PodsReady of an admitted workload according to its pods. The condition starts over once the workload is no
+    longer admitted."""
     before = workload.condition(ConditionType.PODS_READY)
     reason = PodsReadyReason.WAIT_FOR_START
     if workload.is_true(ConditionType.ADMITTED):

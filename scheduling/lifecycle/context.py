@@ -59,7 +59,7 @@ class WorkloadContext:
 
     @property
     def strict(self) -> bool:
-        """Whether to follow Kueue even where our rule is better for users."""
+        """Whether to follow Kueue even if our rule is better for users."""
         return self.configuration.strict_kueue_lifecycle
 
     @property
@@ -103,7 +103,7 @@ def waits_for(workload: Workload) -> PodsReadyReason:
 
 
 def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float]:
-    """When WaitForPodsReady gives up: one timeout after admission, or after ready pods failed."""
+    """Return when WaitForPodsReady gives up: one timeout after admission, or after ready pods failed."""
     ready = context.configuration.wait_for_pods_ready
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
     if ready is None or not running or not context.wanted_active or workload.is_true(ConditionType.PODS_READY):
@@ -117,10 +117,10 @@ def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float
 
 
 def execution_times(workload: Workload, context: WorkloadContext) -> list[float]:
-    """When its maximum execution time is over. Earlier admissions count, and so do pods that are stopping.
+    """Return when the maximum execution time is over.
 
-    One deactivation is enough: an inactive workload has no limit any more. Kueue's controller checks again while the
-    pods stop, and marks the workload a second time.
+    Earlier admissions count, and so do pods that are stopping. One deactivation is enough, because an inactive workload
+    has no limit any more; Kueue's controller checks again while the pods stop, and marks the workload a second time.
     """
     limit = None if workload.parent else workload.maximum_execution_time_seconds
     if limit is None or not workload.is_true(ConditionType.ADMITTED) or not (context.wanted_active or context.strict):

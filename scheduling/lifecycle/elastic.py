@@ -20,13 +20,10 @@ NodesOf = Callable[[PodSetAssignment, TopologyDomain], frozenset[str]]
 
 
 def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) -> Workload:
-    """The workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if it does
-    not hold more.
-
-    `pods_may_run`: it was admitted, so placed pods beyond the count are held until the cluster reports their deletion.
-    Otherwise the replicas with the highest numbers are dropped. Placed pods decide which domains are held; without any,
-    domains are cut from the end of their stored order.
-    """
+    """Return the workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if
+    it does not hold more. `pods_may_run`: the workload was admitted, so placed pods beyond the count are held until the
+    cluster reports their deletion; otherwise the replicas with the highest numbers are dropped. The placed pods decide
+    which domains are held; without placed pods, domains are cut from the end of their stored order."""
     if workload.admission is None:
         return workload
     wanted = {pod_set.name: pod_set.count for pod_set in workload.pod_sets}
@@ -53,7 +50,7 @@ def free_numbers(taken: Iterable[int], count: int) -> list[int]:
 
 
 def split_domains(assignment: TopologyAssignment, count: int) -> tuple[TopologyAssignment, TopologyAssignment]:
-    """The domains of the first `count` pods, in stored order, and those of the others."""
+    """Split the domains into those of the first `count` pods, in stored order, and those of the remaining pods."""
     first: list[TopologyDomain] = []
     others: list[TopologyDomain] = []
     for domain in assignment.domains:

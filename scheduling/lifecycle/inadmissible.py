@@ -34,10 +34,8 @@ _OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated
 
 
 def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict | None:
-    """The QuotaReserved condition of a workload without quota; None if it does not change.
-
-    A verdict of the scheduler stands until the scheduler evaluates the workload again. A new workload has none.
-    """
+    """Return the QuotaReserved condition of a workload without quota; None if it does not change. A verdict of the
+    scheduler stands until the scheduler evaluates the workload again. A new workload has no verdict."""
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     on_hold = before is not None and before.reason == PendingReason.ON_HOLD
     if context.claim_refusal is not None and not on_hold:

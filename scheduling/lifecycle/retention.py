@@ -28,8 +28,8 @@ class Retention:
 
 
 def read_retention(manifest: Mapping[str, Any]) -> Retention:
-    """How long a cluster keeps finished workloads, and jobs of workloads that Kueue's rules deactivated, by Kueue's
-    Configuration."""
+    """Read how long a cluster keeps finished workloads, and jobs of workloads that Kueue's rules deactivated, from
+    Kueue's Configuration."""
     policies = (manifest.get("objectRetentionPolicies") or {}).get("workloads") or {}
     return Retention(_age(policies, "afterFinished"), _age(policies, "afterDeactivatedByKueue"))
 
@@ -40,7 +40,7 @@ def _age(policies: Mapping[str, Any], key: str) -> float | None:
 
 
 def workload_expires_at(workload: Workload, retention: Retention) -> float | None:
-    """When a finished workload is deleted; None for never."""
+    """Return when a finished workload is deleted; None if it is kept forever."""
     finished = workload.condition(ConditionType.FINISHED)
     if finished is None or finished.status is not ConditionStatus.TRUE or retention.after_finished_seconds is None:
         return None
@@ -48,7 +48,7 @@ def workload_expires_at(workload: Workload, retention: Retention) -> float | Non
 
 
 def job_expires_at(workload: Workload, retention: Retention, *, active: bool) -> float | None:
-    """When the job of a workload that Kueue's rules deactivated is deleted; None for never."""
+    """Return when the job of a workload that Kueue's rules deactivated is deleted; None if it is kept forever."""
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is None or active or retention.after_deactivated_seconds is None:
         return None

@@ -51,11 +51,11 @@ class Family:
 
     @property
     def admitted(self) -> Workload | None:
-        """The variant that is admitted, evicted or not."""
+        """The admitted variant, even if it is being evicted."""
         return next((each for each in self.variants if each.is_true(ConditionType.ADMITTED)), None)
 
     def place(self, workload: Workload) -> int:
-        """The place of its flavor, from 0."""
+        """Return the position of the variant's flavor, from 0."""
         return self.order.index(workload.variant_flavor)
 
     def is_wanted(self, workload: Workload) -> bool:
@@ -77,7 +77,7 @@ Rule = Callable[[Family, float], Step | None]
 
 
 def next_family_step(family: Family, now: float) -> Step | None:
-    """The first step that is due, or None."""
+    """Return the first step that is due; None if there is none."""
     if _waits_for_parent(family):
         return None
     for rule in (_evicted, _deactivated, _activated, _requeued, _synced, _readiness, _gate_opened, _told):
@@ -90,8 +90,9 @@ def next_family_step(family: Family, now: float) -> Step | None:
 def next_step_of_left(
     parent: Workload | None, variants: Sequence[Workload], wanted: Collection[str], now: float
 ) -> Step | None:
-    """The first step that is due for the variants of a workload that has ended (None), or whose ClusterQueue has no
-    policy any more: a parent that runs takes over the quota of the variant that it runs as, so that it runs on."""
+    """Return the first step that is due for the variants of a workload that has ended (None), or whose ClusterQueue has
+    no policy any more. In the second case, a running parent takes over the quota of the variant as which it runs, so
+    that it continues."""
     if parent is not None and parent.admission is not None and not parent.is_charged:
         for variant in variants:
             if variant.admission is not None and variant.is_true(ConditionType.ADMITTED) and _runs_as(parent, variant):
@@ -105,7 +106,7 @@ def next_step_of_left(
 
 
 def next_gate_at(family: Family, now: float) -> float | None:
-    """When the gate of the next variant may open, if one waits for that."""
+    """Return when the gate of the next variant may open, if a variant waits for that."""
     opened = _last_opened(family)
     return opened + GATE_SECONDS if opened is not None and _candidate(family) is not None else None
 
@@ -354,11 +355,12 @@ def family_refusal(
     hands_over: bool = False,
     is_elastic: bool = False,
 ) -> str:
-    """Why a workload can have no variants; "" if it can. Its pods are the parent's, and a variant's place would be
-    unknown to them, so kueueweb places no pods of a ClusterQueue with a policy.
+    """Return why a workload can have no variants; "" if it can.
 
-    `vendors`: those of the devices that are assigned here; `with_topology`: the flavors of the ClusterQueue that have
-    one; `placed`: those in which pods without devices get nodes from us; `hands_over`: it sends workloads elsewhere.
+    The pods are the parent's, and they would not know the place of a variant, so kueueweb places no pods of a
+    ClusterQueue with a policy. `vendors` are the vendors whose devices are assigned here. `with_topology` are the
+    flavors of the ClusterQueue with a topology. `placed` are the flavors in which kueueweb places pods without devices.
+    `hands_over`: the ClusterQueue sends workloads to other clusters.
     """
     text = f"ClusterQueue {queue.name} has a concurrentAdmissionPolicy, which can't be used"
     if with_topology:

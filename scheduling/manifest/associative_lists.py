@@ -50,15 +50,13 @@ def is_set(field: str, items: Any) -> bool:
 
 
 def key_of(item: Mapping[str, Any], keys: Sequence[str]) -> Key:
-    """Return an item's key. Two items of one list with one key are one item."""
+    """Return an item's key. Two items of one list with the same key are one item."""
     return tuple(str(item.get(key, _DEFAULTS.get(key, ""))) for key in keys)
 
 
 def merged_in_order(there: Sequence[Any], wanted: Sequence[Any], key: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
-    """Return the pairs (present item or None, wanted item or None) of a merged list in its order.
-
-    The wanted items keep their own order; an item that is only present stays behind the item that it follows now.
-    """
+    """Return the pairs (present item or None, wanted item or None) of a merged list in its order. The wanted items keep
+    their own order; an item that is only present stays behind the item that it follows now."""
     known = {key(item): item for item in there}
     names = {key(item) for item in wanted}
     followers: dict[Any, list[Any]] = {}

@@ -61,7 +61,7 @@ class FieldReader:
         self._read.update(keys)
 
     def require(self, key: str, remedy: str = "") -> bool:
-        """Return whether the field is present; otherwise "Required value" is reported."""
+        """Return whether the field is present; report "Required value" if it is not."""
         if self.has(key):
             return True
         self._read.add(key)
@@ -298,7 +298,7 @@ class FieldReader:
         return found
 
     def close(self) -> None:
-        """Report each field that no reader took as unknown."""
+        """Report each field that was not read as unknown."""
         if self.content.keys() <= self._read:
             return
         for key in self.content:
@@ -323,7 +323,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def quoting(value: Any) -> str:
-    """How to write a value as a string that YAML read as another type."""
+    """Show how to write a value as a string that YAML read as another type."""
     if isinstance(value, bool):
         return f'YAML reads {str(value).lower()}, yes, no, on and off as true or false: put it in quotes, as in "on".'
     if isinstance(value, int | float):

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """The target with maps merged, nulls removed, and all else (lists too) replaced. Neither argument is changed."""
+    """Merge a patch into the target: maps are merged, nulls remove keys, and all other values (lists included) are
+    replaced. Neither argument is changed."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}
@@ -20,7 +21,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def difference(target: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that turns the target into the wanted object; empty if it already is."""
+    """Return the merge patch that turns the target into the wanted object; empty if they are equal."""
     patch: dict[str, Any] = {key: None for key in target if key not in wanted}
     for key, value in wanted.items():
         there = target.get(key)

@@ -17,7 +17,7 @@ _MAX_SUBDOMAIN = 253
 
 @lru_cache(maxsize=16384)
 def dns_label(text: str) -> str | None:
-    """RFC 1123 label: namespaces, pod sets, containers."""
+    """Check an RFC 1123 label: namespaces, pod sets, containers."""
     if len(text) > _MAX_LABEL:
         return f"must have at most {_MAX_LABEL} characters, has {len(text)}"
     if not _LABEL.fullmatch(text):
@@ -27,7 +27,7 @@ def dns_label(text: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def dns_subdomain(text: str) -> str | None:
-    """RFC 1123 subdomain: most object names."""
+    """Check an RFC 1123 subdomain: most object names."""
     if len(text) > _MAX_SUBDOMAIN:
         return f"must have at most {_MAX_SUBDOMAIN} characters, has {len(text)}"
     if not _SUBDOMAIN.fullmatch(text):
@@ -37,7 +37,7 @@ def dns_subdomain(text: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def qualified_name(text: str) -> str | None:
-    """Label keys and resource names: `name` or `prefix/name`."""
+    """Check a label key or resource name: `name` or `prefix/name`."""
     prefix, slash, name = text.rpartition("/")
     if slash and dns_subdomain(prefix) is not None:
         return f'its prefix "{prefix}" {dns_subdomain(prefix)}'
@@ -51,7 +51,7 @@ def qualified_name(text: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def label_value(text: str) -> str | None:
-    """A label's value, which may be empty."""
+    """Check a label's value, which may be empty."""
     if len(text) > _MAX_LABEL:
         return f"must have at most {_MAX_LABEL} characters, has {len(text)}"
     if text and not _NAME_PART.fullmatch(text):
@@ -60,5 +60,5 @@ def label_value(text: str) -> str | None:
 
 
 def generate_name_prefix(text: str) -> str | None:
-    """A `generateName` prefix: with five random characters it must be a valid name."""
+    """Check a `generateName` prefix: with five random characters it must be a valid name."""
     return dns_subdomain(f"{text}x")

@@ -33,5 +33,6 @@ class LocalQueue:
         return f"{self.namespace}/{self.name}"
 
     def differs_in_past_use_only(self, other: LocalQueue | None) -> bool:
-        """Whether nothing but the past use is another: then no workload is affected before the next order."""
+        """Return whether the past use is the only difference. If so, no workload is affected before the next
+        ordering."""
         return other is not None and self != other and replace(self, past_use=other.past_use) == other

@@ -225,7 +225,7 @@ def tolerates(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first NoSchedule or NoExecute taint that no toleration covers; PreferNoSchedule never repels."""
+    """Return the first NoSchedule or NoExecute taint that no toleration covers. PreferNoSchedule never repels a pod."""
     for taint in taints:
         if taint.effect in _REPELLING_EFFECTS and not tolerates(taint, tolerations):
             return taint
@@ -242,12 +242,9 @@ def matches_flavor(
     affinity: RequiredNodeAffinity | None,
     flavor_labels: Mapping[str, str],
 ) -> bool:
-    """Return whether a pod may use a flavor, judged only by the keys of the flavor's own node labels (Kueue's flavor
-    assigner).
-
-    Selector keys that the flavor does not have are dropped, and so are matchFields and expressions on other keys. A
-    term that becomes empty satisfies the whole affinity.
-    """
+    """Return whether a pod may use a flavor, judged only by the keys of the flavor's own node labels, as Kueue's flavor
+    assigner does. Selector keys that the flavor lacks are dropped, and so are matchFields and expressions on other
+    keys. A term that becomes empty satisfies the whole affinity."""
     if any(flavor_labels.get(key, value) != value for key, value in node_selector.items()):
         return False
     if affinity is None or not affinity.terms:

@@ -23,9 +23,10 @@ _TRAILING_NUMBER = re.compile(r"[0-9]*\Z")
 
 
 def encode(assignment: TopologyAssignment) -> dict[str, Any]:
-    """The `topologyAssignment` of a pod set's status. Raises ValueError when it takes more than MAX_SLICES slices.
+    """Write the `topologyAssignment` of a pod set's status.
 
-    Domains whose last values differ in more than a trailing number are split into runs where that is not longer.
+    Raises ValueError if it takes more than MAX_SLICES slices. Domains whose last values differ in more than a trailing
+    number are split into runs if that makes the encoding no longer.
     """
     whole = [_slice(run) for run in _chunks(assignment.domains)]
     by_prefix = [

@@ -119,7 +119,8 @@ class Workload:
 
     @property
     def time_left_seconds(self) -> int | None:
-        """How long it may run from its next admission, or from its present one; None without a declared limit."""
+        """Return how long the workload may run from its next admission, or from its current one; None without a
+        declared limit."""
         limit = self.maximum_execution_time_seconds
         return None if limit is None else limit - self.executed_seconds
 
@@ -140,7 +141,8 @@ class Workload:
 
     @property
     def is_charged(self) -> bool:
-        """Whether it holds quota itself: the parent of variants has an admission without any usage."""
+        """Whether the workload itself is charged for its quota. The parent of variants has an admission without
+        usage."""
         return self.admission is not None and any(each.resource_usage for each in self.admission.pod_set_assignments)
 
     @property

@@ -42,10 +42,11 @@ class Entitlement:
 def capacity(
     queues: Mapping[str, CapacityQueue], resources: Iterable[Any], *, bounded: bool = True
 ) -> dict[str, Entitlement]:
-    """Return the entitlement of each queue. A parent must precede its children. `resources` are divided.
+    """Return the entitlement of each queue.
 
-    The deserved quota and the guarantee of the root are the sums over its children. `bounded`: a queue deserves at most
-    the quota that it may use. Volcano bounds it without a tree, and does not bound it in one.
+    A parent must precede its children. `resources` are the resources to divide. The deserved quota and the guarantee of
+    the root are the sums over its children. `bounded`: a queue deserves at most the quota that it may use. Volcano
+    applies this bound to queues without a tree, and does not apply it in a tree.
     """
     below: dict[str | None, list[CapacityQueue]] = {}
     for queue in queues.values():

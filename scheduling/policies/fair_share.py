@@ -57,16 +57,17 @@ def fair_shares(total: float, claims: Iterable[QueueClaim], usage_factor: float 
 
 
 def allocatable(claim: QueueClaim, share: float, total: float) -> float:
-    """Return the amount that a queue may use before it exceeds its share: its quota, or its fair share if that is
-    larger, within its limit. Without a bound it is the total.
-    """
+    """Return the amount that a queue may use before it exceeds its share: the larger of its quota and its fair share,
+    within its limit. An unlimited amount is the total."""
     found = min(max(claim.quota, share), claim.limit)
     return total if math.isinf(found) else found
 
 
 def dominant_share(uses: Iterable[tuple[float, float]]) -> float:
-    """Return the largest fraction that a queue uses of its entitlement: the smaller goes first. `uses`: per resource,
-    the allocated and the allocatable amount. Each unit of a resource that it may not use at all counts as a thousand.
+    """Return the largest fraction of its entitlement that a queue uses; the queue with the smaller fraction goes first.
+
+    `uses`: per resource, the allocated and the allocatable amount. Each unit of a resource that the queue may not use
+    at all counts as a thousand.
     """
     return max((_part(allocated, most) for allocated, most in uses), default=0.0)
 

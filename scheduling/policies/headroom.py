@@ -61,7 +61,7 @@ Path = Sequence[QueueLevel]
 
 
 def queue_headroom(path: Path) -> dict[str, float]:
-    """Return the remaining amount of each resource that some queue of the path limits: the least of all of them."""
+    """Return the remaining amount of each resource that a queue of the path limits: the minimum over these queues."""
     return _least(_left(level.maximum, level.allocated) for level in path)
 
 
@@ -71,7 +71,7 @@ def user_headroom(path: Path, user: str, groups: Sequence[str] = ()) -> dict[str
 
 
 def headroom_left(path: Path, user: str, group: str) -> dict[str, float] | None:
-    """The same for a user that counts in a known group; "" for none."""
+    """Return the same for a user who counts in a known group; "" for no group."""
     limited = [
         _left(limit.resources, holding.resources)
         for level in path
@@ -82,7 +82,7 @@ def headroom_left(path: Path, user: str, group: str) -> dict[str, float] | None:
 
 
 def workloads_left(path: Path, user: str, group: str = "") -> int | None:
-    """Return how many more workloads the limits of the user and of the group allow, at least 0; None: no limit counts
+    """Return how many more workloads the limits of the user and of the group allow, at least 0; None if no limit counts
     workloads."""
     left = [
         max(0, limit.workloads - holding.workloads)
@@ -100,7 +100,7 @@ def user_may_start(path: Path, user: str, group: str) -> bool:
 
 def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> Excess | None:
     """Return the first limit, from the leaf up, that the user or the group would exceed with one more workload of this
-    request; None: no limit is exceeded."""
+    request; None if there is no such limit."""
     for level in path:
         for limited, limit, holding in _limits_at(level, user, group):
             if limit.workloads and holding.workloads >= limit.workloads:
@@ -113,7 +113,7 @@ def first_exceeded(path: Path, user: str, request: Amounts, group: str = "") -> 
 
 
 def limit_of(level: QueueLevel, user: str) -> UserLimit | None:
-    """Return the limit of a user on a queue: the one that names the user, else the one for anyone else."""
+    """Return the limit of a user on a queue: the limit that names the user, or else the limit for all other users."""
     return _entry(level, user, users=True) or _entry(level, ANYONE, users=True)
 
 
@@ -123,9 +123,8 @@ def group_limit_of(level: QueueLevel, group: str) -> UserLimit | None:
 
 
 def group_of(path: Path, groups: Sequence[str]) -> str:
-    """Return the one group of a user that limits count: the first that the leaf has a limit for, else the limit of the
-    leaf for all groups, else the same one queue higher; "" if no group does.
-    """
+    """Return the one group of a user that limits count: the first group that the leaf has a limit for, else the leaf's
+    limit for all groups, else the same one queue higher; "" if no group counts."""
     for level in path:
         named = [name for limit in level.limits for name in limit.groups]
         found = next((group for group in groups if group in named), ANYONE if ANYONE in named and groups else "")

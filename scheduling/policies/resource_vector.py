@@ -25,7 +25,8 @@ def total_of(vectors: Iterable[Vector]) -> dict[Any, float]:
 
 
 def excess(vector: Vector, other: Vector) -> dict[Any, float]:
-    """Return how far each amount exceeds the other's, at least 0. A resource that the other lacks is 0 there."""
+    """Return how far each amount exceeds the other vector's, at least 0. A resource that the other vector lacks counts
+    as 0."""
     return {name: max(0.0, amount - other.get(name, 0.0)) for name, amount in vector.items()}
 
 
@@ -50,7 +51,6 @@ def is_zero(vector: Vector, *, ignored: frozenset[str] = frozenset()) -> bool:
 
 
 def share_of(allocated: Vector, deserved: Vector) -> float:
-    """Return the largest part that is allocated of a deserved resource. Resources that are not deserved do not
-    count."""
+    """Return the largest allocated fraction of a deserved resource. Resources that are not deserved do not count."""
     parts = (allocated.get(name, 0.0) / amount for name, amount in deserved.items() if amount >= TOLERANCE)
     return max(parts, default=0.0)

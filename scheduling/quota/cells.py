@@ -79,8 +79,7 @@ class Cell:
     @property
     def kept(self) -> int:
         """The amount that stays with the node: its subtree quota. Amounts from a sharing policy may move to other
-        nodes; of these, only the declared part stays.
-        """
+        nodes; only their declared part stays."""
         if self.deserved is None:
             return self.subtree
         return min(self.subtree, self.declared.nominal if self.declared is not None else 0)
@@ -100,7 +99,7 @@ class Cell:
         return found + local - usage if local > usage else found
 
     def room(self, *, borrowing: bool) -> int:
-        """Return the free amount, with borrowing or within the node's own quota alone; may be negative, as in
+        """Return the free amount, either with borrowing or within the node's own quota; may be negative, as in
         `available`."""
         found = self.available()
         return found if borrowing else min(found, self.kept - self.usage)
@@ -129,8 +128,8 @@ class Cell:
             cell = cell.parent
 
     def borrow_level(self, amount: int) -> tuple[int, bool]:
-        """Return how many levels up there is room for `amount` more (0: the node itself), and whether the subtree
-        there is smaller than the whole tree."""
+        """Return how many levels up the tree there is room for `amount` more (0: the node itself), and whether the
+        subtree there is smaller than the whole tree."""
         if self.parent is None:
             return 0, False
         if self.usage + amount <= self.subtree:
@@ -224,16 +223,15 @@ class CohortNode(QuotaNode):
         self._children: dict[frozenset[FlavorResource], Children] = {}
 
     def children_with(self, keys: frozenset[FlavorResource]) -> Children:
-        """The children that have cells of these keys, with those cells. Cached, because every preemption search needs
-        them; a tree that changes is built of new cohorts.
-        """
+        """Return the children that have cells of these keys, with those cells. The result is cached, because every
+        preemption search needs it; a changed tree is built from new cohorts."""
         found = self._children.get(keys)
         if found is None:
             found = self._children[keys] = (_with_cells(self.cohorts, keys), _with_cells(self.queues, keys))
         return found
 
     def forget_children(self) -> None:
-        """Drop the cache: a child got a cell."""
+        """Drop the cache, because a child got a new cell."""
         self._children.clear()
 
 

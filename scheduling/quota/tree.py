@@ -78,7 +78,7 @@ class CohortTree:
 
 
 def aggregate_again(root: CohortNode, queues: list[QuotaNode]) -> None:
-    """Compute the derived amounts of a tree whose cells got other quotas. `queues`: all its ClusterQueues, active or
+    """Recompute the derived amounts of a tree whose cells got new quotas. `queues` are all its ClusterQueues, active or
     not."""
     cohorts = _cohorts_of(root)
     for node in cohorts:

@@ -114,8 +114,11 @@ class ReservedNodes:
         self._evicting = None
 
     def node_changed(self, before: Node | None, after: Node | None) -> bool:
-        """Note that a node came (from None), changed or left (to None). Its own places in reservations change, and
-        so do the nodes of each reservation by a count. Return whether another node may have left such a reservation."""
+        """Note that a node was added (from None), changed or removed (to None).
+
+        Its own places in reservations change, and so do the nodes of each reservation with a count. Return whether
+        another node may have left such a reservation.
+        """
         node = after or before
         if node is None or (before is not None and after is not None and candidate_of(before) == candidate_of(after)):
             return False
@@ -152,7 +155,7 @@ class ReservedNodes:
 
     @contextmanager
     def at(self, moment: float | None) -> Iterator[None]:
-        """Answer for another time until the exit (planned starts)."""
+        """Answer for another time until the context ends (used for planned starts)."""
         before, self._moment = self._moment, moment
         try:
             yield
@@ -161,7 +164,7 @@ class ReservedNodes:
 
     @contextmanager
     def lifted(self, names: Collection[str] | None = None) -> Iterator[None]:
-        """Answer without the reservations of these names until the exit; None for all."""
+        """Answer without the reservations of these names until the context ends; None for all reservations."""
         before, self._lifted = self._lifted, None if names is None else frozenset(names)
         try:
             yield
@@ -199,8 +202,11 @@ class ReservedNodes:
         return found
 
     def count_closing(self, claimant: Claimant, now: float) -> int:
-        """Return how many windows close nodes to the workload now, if none is lifted. They are the ones that start
-        first: workloads that the same reservations bar have the same windows if they have as many."""
+        """Return how many windows close nodes to the workload now, if no reservation is lifted.
+
+        These are the windows that start first: workloads that the same reservations bar have the same windows if they
+        have the same number of them.
+        """
         starts, ends_at = self._barring_of(claimant, now).starts, claimant.ends_at
         return len(starts) if ends_at is None else max(bisect_right(starts, now), bisect_left(starts, ends_at))
 
@@ -265,7 +271,8 @@ class ReservedNodes:
         return bool(self._evicting_from())
 
     def ends_from(self, at: float, now: float) -> float | None:
-        """Return the first end of a present or next window, after now and not before another time; None without."""
+        """Return the first end of a current or next window that is after now and not before another time; None if there
+        is none."""
         return min((window.ends_at for _, window in self._windows(now) if window.ends_at >= at), default=None)
 
     def changes_after(self, now: float) -> float | None:
@@ -278,7 +285,7 @@ class ReservedNodes:
         return dict(self._known)
 
     def restore(self, values: dict[str, Reservation]) -> None:
-        """Go back to a snapshot. Nodes are found again."""
+        """Restore a snapshot, and match the nodes again."""
         self._known = dict(values)
         self._forget()
 

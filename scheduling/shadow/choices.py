@@ -32,7 +32,7 @@ class Choice:
 
     @property
     def what(self) -> tuple[object, ...]:
-        """The decision without its message."""
+        """Return the decision without its message."""
         return self.act, self.cluster_queue, self.flavors
 
 
@@ -96,7 +96,7 @@ def _reserved_at(workload: Workload) -> float:
 
 
 def as_waiting(workload: Workload) -> Workload:
-    """Return a workload that got quota in the state in which it waited before."""
+    """Return a workload that got quota as it was while it waited."""
     return replace(workload, admission=None, placement=None, conditions={}, admission_checks=())
 
 
@@ -106,7 +106,7 @@ def reservation(queue: str, pod_sets: tuple[PodSetAssignment, ...], reason: str,
 
 
 def left_as_it_is(workload: Workload) -> Choice:
-    """Return the choice that follows when a scheduler made no decision: the workload stays in its state."""
+    """Return the choice that follows if a scheduler made no decision: the workload stays in its state."""
     if workload.holds_quota and workload.admission is not None:
         given = workload.admission.pod_set_assignments
         return reservation(workload.admission.cluster_queue, given, "", "Keeps its quota.")

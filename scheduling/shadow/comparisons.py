@@ -127,7 +127,7 @@ class Shadow:
         self._trials.take(key, workload, now)
 
     def hear(self, key: str, workload: Workload | None, now: float) -> list[Comparison]:
-        """Process the next change of a workload in the other scheduler's cluster; None: the workload has ended or is
+        """Process the next change of a workload in the other scheduler's cluster; None if the workload has ended or is
         deleted."""
         was = self._world.workload(key)
         theirs = their_choice(was, workload)
@@ -167,15 +167,14 @@ class Shadow:
         return self._world.objects.workload_by_uid(named[1]) if named else None
 
     def rest(self, now: float) -> list[Comparison]:
-        """Record that there was no change until now: a decision that our rules would have made for too long is a
-        difference.
-        """
+        """Record that nothing has changed until now. A decision that our rules would have made for too long is a
+        difference."""
         self._world.advance(now)
         choices, _ = self._trials.now(now)
         return self._missed(choices, now) + self._due(now)
 
     def conclude(self) -> list[Comparison]:
-        """Return the differences that no later change can explain any more, because none comes."""
+        """Return the differences that no later change can explain, because no further change comes."""
         found, self._differences = self._differences, []
         return [each.comparison for each in found]
 

@@ -63,14 +63,11 @@ class Question:
     """(workload, number of changes left out) of the trials of rivals so far: whether our rules refuse it."""
 
     def may_come_before(self, rival_queue: str, number: int) -> bool:
-        """Return whether `tried` may have been evaluated before a rival in `rival_queue` that was refused without that
-        number of changes.
-
-        Kueue returns refused workloads to their queue a second after quota became free, all together, and then tries
-        one of them in each cycle. So quota that was free for longer is offered to the rival first, and so is quota
-        that became free while both rested: `tried` must have come a moment before, or an earlier change must have
-        returned both, so that the rival was tried before the quota was free.
-        """
+        """Return whether `tried` may have been evaluated before a rival in `rival_queue` that was refused before this
+        number of changes. Kueue returns refused workloads to their queue a second after quota became free, all
+        together, and then tries one of them in each cycle. Quota that was free for longer is therefore offered to the
+        rival first, and so is quota that became free while both rested. `tried` must have arrived a moment earlier, or
+        an earlier change must have returned both, so that the rival was tried before the quota was free."""
         left_out = self.untold[:number]
         if not left_out or self.now - left_out[-1].at > RETRY_SECONDS + self.delay:
             return False
@@ -118,9 +115,8 @@ class Trials:
         return found, True
 
     def settle(self, now: float) -> None:
-        """Run our cycles up to the first one that decides something, which is undone: the queues remember that their
-        waiting workloads were tried, as the other scheduler's queues do.
-        """
+        """Run our cycles up to the first one that decides something, and undo that one. The queues then remember that
+        their waiting workloads were tried, as the other scheduler's queues do."""
         point = self._world.savepoint()
         for result in cycles_until_rest(self._world, now):
             if result.decided or not self._go_on():
@@ -292,9 +288,8 @@ def _moments(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 def cycles_until_rest(world: World, now: float) -> Iterator[CycleResult]:
-    """Run cycles until a whole run of them changes nothing. One run ends at a workload that has flavors left to try;
-    the next run tries them, as a scheduler that never stops does.
-    """
+    """Run cycles until a whole run of them changes nothing. A run ends at a workload that has flavors left to try; the
+    next run tries them, as a scheduler that never stops would."""
     waiting: set[str] = set()
     while True:
         tried: set[str] = set()

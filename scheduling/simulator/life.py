@@ -208,14 +208,14 @@ class Life:
         )
 
     def next_look(self) -> float | None:
-        """When the workload must be reconciled again even if nothing changes."""
+        """Return when the workload must be reconciled again even if nothing changes."""
         if self.deleted:
             return None
         expires_at = workload_expires_at(self.workload, self.retention)
         return expires_at if expires_at is not None else deadline(self.workload, self.context(), self.now)
 
     def job_next_look(self) -> float | None:
-        """When its job must be reconciled again even if nothing changes."""
+        """Return when its job must be reconciled again even if nothing changes."""
         if self.deleted or self.deleting or self.job_deleted or not self.has_owner:
             return None
         if self.workload.is_true(ConditionType.FINISHED) or self.workload.admission is not None:

@@ -240,10 +240,9 @@ def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
 
 
 def read_configuration(scenario: Manifest) -> Configuration:
-    """`fairSharing`, `admissionFairSharing`, `transformations` and `featureGates` of a scenario, as in Kueue's
-    Configuration, and `placement`, as in a cluster's settings. That is `devices` by default, because scenarios record
-    what Kueue decides, and Kueue places no pods on nodes.
-    """
+    """Read `fairSharing`, `admissionFairSharing`, `transformations` and `featureGates` of a scenario, as in Kueue's
+    Configuration, and `placement`, as in a cluster's settings. The default placement is `devices`, because scenarios
+    record Kueue's decisions, and Kueue places no pods on nodes."""
     fair, usage_based = scenario.get("fairSharing"), scenario.get("admissionFairSharing")
     strategies = tuple(PreemptionStrategy(s) for s in (fair or {}).get("preemptionStrategies") or ())
     gates = scenario.get("featureGates") or {}

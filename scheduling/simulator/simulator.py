@@ -74,10 +74,10 @@ class Simulator:
     _assigned: dict[str, Admission | None] = field(default_factory=dict)
 
     def submit(self, workload: Workload) -> None:
-        """Add a workload at its creation time, rounded up to a whole batch. One that holds quota runs from time 0.
+        """Add a workload at its creation time, rounded up to a whole batch.
 
-        One that was evicted before has stopped by then, as all evicted workloads do here; but in a single-cycle
-        scenario it stops only after the first cycle.
+        A workload that holds quota runs from time 0. A workload that was evicted has already stopped, like all evicted
+        workloads here; in a single-cycle scenario, it stops only after the first cycle.
         """
         if workload.holds_quota and workload.is_true(ConditionType.EVICTED):
             if self.single_cycles is None:
@@ -101,7 +101,7 @@ class Simulator:
             continue
 
     def instants(self) -> Iterator[float]:
-        """Run instant after instant, and yield the time of each, in seconds, when it has settled."""
+        """Run instant after instant, and yield the time of each in seconds once it has settled."""
         while (now := self._next_instant()) is not None and now <= self.horizon:
             self._now = now
             self.world.advance(EPOCH + now)

@@ -65,7 +65,8 @@ class LimitedNode:
 
     @classmethod
     def of(cls, name: str, limits: tuple[UserLimit, ...]) -> LimitedNode:
-        """Index the limits by their users and groups; of two limits for one of them, the first counts."""
+        """Index the limits by their users and groups. If two limits name the same user or group, the first one
+        counts."""
         return cls(
             name,
             limits,
@@ -74,7 +75,7 @@ class LimitedNode:
         )
 
     def limits_for(self, user: str, group: str = "") -> tuple[UserLimit, ...]:
-        """The limits that count for a user and for a group, at most one each; empty: neither is limited here."""
+        """Return the limits that apply to a user and to a group, at most one each; empty if neither is limited here."""
         found = self.by_user.get(user) or self.by_user.get(ANYONE)
         shared = self.by_group.get(group) if group else None
         return tuple(limit for limit in (found, shared) if limit is not None)
@@ -169,8 +170,9 @@ class ClusterQueueState:
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
 
     def ranking(self) -> Ranking:
-        """The workloads that hold quota here, in the order in which preemption considers them: stopping ones apart
-        from the others, each by lower priority, later reservation, uid. Cached until `forget_ranking`."""
+        """Return the workloads that hold quota here, in the order in which preemption considers them: stopping
+        workloads apart from the others, each sorted by lower priority, later reservation, uid. Cached until
+        `forget_ranking`."""
         if self._ranking is None:
             ranked = sorted(self.workloads.values(), key=lambda info: (info.priority, -info.reserved_at, info.uid))
             self._ranking = ([info for info in ranked if info.evicted], [info for info in ranked if not info.evicted])
@@ -193,7 +195,7 @@ class ClusterQueueState:
         self._rankings.clear()
 
     def snapshot(self) -> int:
-        """The generation. The pending queue journals its own changes."""
+        """Return the generation. The pending queue journals its own changes."""
         return self.generation
 
     def restore(self, generation: int) -> None:

@@ -207,8 +207,8 @@ class KnownObjects:
         return self._state.workloads[key].reserved_at
 
     def requests(self, key: str, cluster_queue: str) -> dict[str, int]:
-        """The amounts that the workload requests of the resources which the ClusterQueue covers, in base units; raises
-        KeyError."""
+        """Return the amounts, in base units, that the workload requests of the resources that the ClusterQueue covers;
+        raises KeyError."""
         covered = self._state.cluster_queues[cluster_queue].spec.resource_groups
         names = {name for group in covered for name in group.covered_resources}
         found: dict[str, int] = {}
@@ -246,9 +246,8 @@ class KnownObjects:
 
     def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
         """Return the amount of a flavor's resource that the ClusterQueue could still use, borrowing included, if one
-        node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError if it has no
-        such quota.
-        """
+        node of its tree had more quota: Kueue's arithmetic along the path to the root. Raises KeyError if the node has
+        no such quota."""
         path = list(_path(self._state.cluster_queues[cluster_queue].node, key))
         return _room(path, raised)
 

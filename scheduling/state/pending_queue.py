@@ -154,7 +154,7 @@ class PendingQueue:
 
     @property
     def sticky(self) -> str:
-        """The key of the preemptor that comes first, in whatever state it is; "" without one."""
+        """The key of the preemptor that comes first, whatever state it is in; "" if there is none."""
         return self._sticky
 
     @sticky.setter
@@ -237,8 +237,8 @@ class PendingQueue:
         return verdict
 
     def set_inadmissible(self, info: WorkloadInfo, *, delayed: bool = False) -> None:
-        """Add a workload as inadmissible until an event wakes it. With `delayed` its back-off must have ended as
-        well. It must not be in the queue yet."""
+        """Add a workload as inadmissible until an event wakes it. With `delayed`, its back-off must also have ended.
+        The workload must not be in the queue yet."""
         if delayed:
             self._delay(info)
         else:
@@ -246,7 +246,7 @@ class PendingQueue:
         self._journal.note(self._take, info)
 
     def discard(self, info: WorkloadInfo) -> None:
-        """Remove a workload that left the ClusterQueue, in whatever state it is, and forget that it was sticky."""
+        """Remove a workload that left the ClusterQueue, whatever state it is in, and forget that it was sticky."""
         if info.key in self._waiting:
             self._remove(info)
         if self._sticky == info.key:
@@ -313,8 +313,8 @@ class PendingQueue:
     # -- equal workloads -----------------------------------------------------------------------------------------------
 
     def set_hash_inadmissible(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> None:
-        """Make all active workloads with a scheduling hash inadmissible, and later arrivals too until the next event.
-        Those whose status has another reason become due in `next_untold`."""
+        """Make all active workloads with a scheduling hash inadmissible, as well as later arrivals until the next
+        event. Workloads whose status has another reason become due in `next_untold`."""
         self._journal.note(self._set_refused, scheduling_hash, self._refused.get(scheduling_hash))
         self._refused[scheduling_hash] = verdict
         for bucket in [*self._buckets[QueueState.ACTIVE].get(scheduling_hash, {}).values()]:
@@ -333,9 +333,8 @@ class PendingQueue:
                 self._change_state(bucket)
 
     def next_untold(self) -> tuple[WorkloadInfo, Verdict] | None:
-        """A workload whose status lacks the verdict on an equal one, with that verdict; None if the heap is empty. Call
-        `said` once its status has it.
-        """
+        """Return a workload whose status lacks the verdict on an equal workload, with that verdict; None if the heap is
+        empty. Call `said` once its status has the verdict."""
         while self._untold:
             bucket = next(iter(self._untold))
             if bucket.untold:
@@ -460,7 +459,7 @@ class PendingQueue:
         return self._usage_of
 
     def order_by_usage(self, usage_of: UsageOf | None) -> None:
-        """Order LocalQueues by their usage (admission fair sharing); with None, stop doing so."""
+        """Order LocalQueues by their usage (admission fair sharing); None turns this off."""
         if usage_of is None and self._usage_of is None:
             return
         self._usage_of = usage_of

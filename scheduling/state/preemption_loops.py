@@ -57,7 +57,7 @@ class PreemptionLoopGuard:
         self._preemptors[victim] = self._preemptors.get(victim, frozenset()) | {preemptor}
 
     def paused_until(self, key: str, now: float) -> float | None:
-        """When the pause of a workload ends; None if it may preempt."""
+        """Return when the pause of a workload ends; None if it may preempt."""
         pause = self._pauses.get(key)
         return pause.until if pause is not None and not pause.lifted and pause.until > now else None
 
@@ -115,7 +115,7 @@ def _news_fields(workload: Workload) -> tuple[object, ...]:
 
 
 def describe_pause(until: float) -> str:
-    """The message on a paused workload."""
+    """Return the message on a paused workload."""
     at = rfc3339(until, whole_seconds=True)
     return (
         f"workloads preempt each other in a loop: this one may not preempt until {at}, unless something "

@@ -46,9 +46,8 @@ class WorkloadRecords:
 
     @contextmanager
     def counting_anew(self) -> Iterator[None]:
-        """Count new kinds of devices on the nodes meanwhile: the rules of claims are new, and are undone together with
-        the nodes.
-        """
+        """Count new kinds of devices on the nodes within the block: the rules of claims are new, and are undone
+        together with the nodes."""
         self._nodes_follow = True
         try:
             yield
@@ -85,9 +84,8 @@ class WorkloadRecords:
     # -- outdated ones -------------------------------------------------------------------------------------------------
 
     def outdate(self, keys: Iterable[str], *, requests: bool) -> None:
-        """Mark waiting workloads to be read again: some in each cycle, in their order, and each before it is decided.
-        Workloads with quota keep it.
-        """
+        """Mark waiting workloads to be read again: some in each cycle, in order, and each one before it is decided.
+        Workloads with quota keep it."""
         found = sorted(map(self._state.workloads.__getitem__, keys), key=attrgetter("order"))
         outdated = dict.fromkeys(map(attrgetter("key"), found), requests)
         if not requests:
@@ -205,7 +203,7 @@ class WorkloadRecords:
                     self._replace(info, again)
 
     def count_waiting_claims(self) -> None:
-        """Count claims that were too costly before. The namespace with the most steps left comes first."""
+        """Count claims that were too costly before. The namespace with the most steps left goes first."""
         state = self._state
         if not self._uncounted or state.journal.is_open:
             return
@@ -237,6 +235,7 @@ class WorkloadRecords:
             self._uncounted[namespace] = left
 
     def take_counted(self) -> list[str]:
-        """The keys of workloads whose claims were counted, or refused for another reason, since the last call."""
+        """Return the keys of workloads whose claims were counted, or refused for another reason, since the last
+        call."""
         found, self._counted = list(self._counted), {}
         return found

@@ -46,12 +46,12 @@ class SecondPass(NamedTuple):
 
 
 def first_attempt(info: WorkloadInfo, now: float) -> SecondPass:
-    """The attempt that follows the checks of a workload."""
+    """Return the attempt that follows the checks of a workload."""
     return SecondPass(info, now + 1.0)
 
 
 def waits_for_topology(workload: Workload) -> bool:
-    """Return whether all that a workload lacks is the topology that was delayed for its checks."""
+    """Return whether a workload lacks only the topology that was delayed for its checks."""
     if any(map(workload.is_true, (ConditionType.ADMITTED, ConditionType.EVICTED))):
         return False
     if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):

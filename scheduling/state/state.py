@@ -227,7 +227,7 @@ class State:
             self._node_changed(before, node)
 
     def set_claims(self, objects: DeviceObjects) -> None:
-        """Replace the claims and their devices. The nodes follow by `set_devices_of_nodes`."""
+        """Replace the claims and their devices. `set_devices_of_nodes` then updates the nodes."""
         self.journal.note(self._restore_claims, self.claims)
         self.claims = ClaimRules(objects, self.configuration, self.evaluations)
 
@@ -286,7 +286,7 @@ class State:
 
     @property
     def places_all_pods(self) -> bool:
-        """Whether pods without devices are placed in every flavor that does not leave them to quota alone."""
+        """Whether pods without devices are placed in every flavor, except flavors that leave them to quota alone."""
         return self.places_by_room and self.configuration.placement is PlacementScope.ALL
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
@@ -358,9 +358,9 @@ class State:
         return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
 
     def take_into(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
-        """Note the ClusterQueue of a workload that is about to wait there, its order, and which workloads equal it:
-        where users are limited, only those of its user; with backfill, and where reservations bar it, only those of its
-        time limit and barred by the same reservations."""
+        """Note the ClusterQueue of a workload that is about to wait there, its order, and which workloads are equal to
+        it. If users are limited, only workloads of the same user are equal. With backfill, and if reservations bar the
+        workload, only workloads with the same time limit that the same reservations bar are equal."""
         info.cluster_queue = cq.name
         info.order = self.multifactor.order_of(info, cq)
         submitter = (info.workload.submitted_by, info.workload.user_groups) if cq.user_limits else None
@@ -502,7 +502,7 @@ class State:
         self.out_of_cycle_outcomes[info.key] = self.refuse(info, cq.name, DecisionKind.INADMISSIBLE, *verdict)
 
     def unstored_verdict(self, info: WorkloadInfo, cq: ClusterQueueState) -> Verdict | None:
-        """The verdict on a waiting workload that its stored status does not have yet."""
+        """Return the verdict on a waiting workload that its stored status does not have yet."""
         outcome = self.out_of_cycle_outcomes.get(info.key)
         return cq.queue.untold(info) if outcome is None else (outcome.reason, outcome.message)
 

@@ -109,8 +109,8 @@ def _declared(cell: Cell) -> tuple[int, int | None, int | None]:
 
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
-    """The figures of a ClusterQueue. While it is inactive, all its pending workloads count as inadmissible.
-    The variants of a workload (concurrent admission) count as one, which waits while none of them is admitted."""
+    """Return the figures of a ClusterQueue. While it is inactive, all its pending workloads count as inadmissible. The
+    variants of a workload (concurrent admission) count as one workload, which waits while none of them is admitted."""
     active, inadmissible = cq.queue.active_count, cq.queue.inadmissible_count
     reserving = len(cq.workloads)
     if cq.spec.concurrent_admission is not None:

@@ -61,7 +61,8 @@ class Structure:
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
-        """Go back to a snapshot. The dictionaries of the state stay the same objects: parts of the cycle hold them."""
+        """Restore a snapshot. The dictionaries of the state stay the same objects, because parts of the cycle hold
+        references to them."""
         objects, tree, cells, fields, orders = values
         for name, saved in objects:
             found = getattr(self._state, name)

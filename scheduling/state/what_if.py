@@ -22,7 +22,8 @@ class Simulation:
             self.changed.append(cluster_queue)
 
     def remove(self, info: WorkloadInfo, *, note: bool = True) -> None:
-        """Remove the usage of a workload, as if it had stopped. `note`: searches may begin before it is restored."""
+        """Remove the usage of a workload, as if it had stopped. With `note`, searches may begin before the usage is
+        restored."""
         remove_usage(info.usage)
         for flavor, usage in info.topology_usage:
             self._topologies.remove_usage(flavor, usage)

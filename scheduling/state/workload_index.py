@@ -37,10 +37,10 @@ class Workloads(dict[str, WorkloadInfo]):
             self._changed[key] = None
 
     def typical_pods(self, vendors: Sequence[DeviceVendor]) -> tuple[TypicalPod, ...]:
-        """The most frequent pod shapes among the known workloads, read by these vendors' rules.
+        """Return the most frequent pod shapes among the known workloads, read by these vendors' rules.
 
-        A function of the set of workloads, whatever the order in which they came. Counts are rounded, so that most
-        arrivals change nothing; the same tuple is returned until something does.
+        The result depends only on the set of workloads, not on the order in which they arrived. Counts are rounded, so
+        that most arrivals change nothing; the same tuple is returned until the result changes.
         """
         if vendors is not self._vendors:
             self._vendors = vendors

@@ -302,7 +302,7 @@ class WorkloadInfo:
 
     @property
     def queue_state(self) -> QueueState:
-        """The place where it is tracked."""
+        """The state in which the queue tracks the workload."""
         return self._place if self.bucket is None else self.bucket.state
 
     @queue_state.setter
@@ -311,9 +311,8 @@ class WorkloadInfo:
 
     @property
     def class_order(self) -> QueueOrder:
-        """Kueue's order in a queue: by the priority of its class, then by time. `order` is another one if the
-        ClusterQueue selects it.
-        """
+        """Kueue's order in a queue: by the priority of its class, then by time. `order` differs if the ClusterQueue
+        selects another order."""
         return (-self.priority, self.timestamp, self.uid, self.key)
 
     def set_status(self, workload: Workload, configuration: Configuration) -> None:
@@ -330,13 +329,14 @@ class WorkloadInfo:
     def set_limits(
         self, submitter: tuple[str, tuple[str, ...]] | None, time: int | None, barred_by: frozenset[str]
     ) -> None:
-        """Set `limited_submitter`, `limited_time` and `barred_by`. The workload must be in no queue, because queues
-        keep equal workloads together."""
+        """Set `limited_submitter`, `limited_time` and `barred_by`. The workload must not be in a queue, because queues
+        group equal workloads."""
         self.limited_submitter, self.limited_time, self.barred_by = submitter, time, barred_by
         self._scheduling_hash = None
 
     def leave_eviction_behind(self) -> None:
-        """Forget an earlier eviction, because the workload holds quota again: its age counts in queue order."""
+        """Forget an earlier eviction, because the workload holds quota again: its creation time then decides its place
+        in queue order."""
         self.timestamp = self.workload.created_at
         self.order = self.class_order
 

@@ -18,9 +18,8 @@ MAX_TRIALS = 400
 
 
 def fewest_ends(trials: Trials) -> Iterator[Remedy]:
-    """The fewest running workloads whose end starts the workload, and among these the ones that lose the least work:
-    seconds since they got their quota, times their devices.
-    """
+    """Return the fewest running workloads whose end starts the workload. Among equal numbers, return the workloads that
+    lose the least work: seconds since they got their quota, times their devices."""
     queue = trials.world.explain(trials.key).cluster_queue
     if trials.world.objects.cluster_queue(queue) is None:
         return

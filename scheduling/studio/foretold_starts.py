@@ -63,12 +63,12 @@ def foretell_starts(
     has_time: HasTime = lambda _: True,
     max_estimated: int = MAX_ESTIMATED,
 ) -> list[ForetoldStart]:
-    """Return the estimates of all workloads that wait in an active ClusterQueue. The World is unchanged afterwards.
+    """Return the estimates of all workloads that wait in an active ClusterQueue.
 
-    At most `max_estimated` are tried, the first ones of each ClusterQueue; the others are beyond reach.
-
-    `estimators`, by tree, hold past estimates; a tree without one has none. Each forward run gets an equal share of the
-    time; runs that are cut leave the workloads unknown that they did not reach.
+    The World is unchanged afterwards. At most `max_estimated` workloads are tried, the first ones of each ClusterQueue;
+    the others are beyond reach. `estimators`, by tree, hold past estimates; a tree without an estimator has no
+    estimates. Each forward run gets an equal share of the time. If runs are cut off, the workloads that they did not
+    reach are unknown.
     """
     queues = {name: waiting_workloads(world, name) for name in world.cluster_queue_names() if _is_active(world, name)}
     waiting = [each for found in queues.values() for each in found]

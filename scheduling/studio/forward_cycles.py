@@ -88,8 +88,8 @@ class ForwardCycles:
         """Seconds from now to the last event that was played."""
 
     def run(self, asked: frozenset[str], go_on: GoOn) -> None:
-        """Run until all workloads that are asked for have started, none ends any more, or `go_on` returns False, which
-        is called between cycles. The World is unchanged afterwards."""
+        """Run until all requested workloads have started, no running workload ends any more, or `go_on` (called between
+        cycles) returns False. The World is unchanged afterwards."""
         point = self._world.savepoint()
         try:
             self.play(lambda: asked <= self.starts.keys(), go_on)
@@ -97,7 +97,8 @@ class ForwardCycles:
             self._world.undo(point)
 
     def play(self, is_over: GoOn, go_on: GoOn) -> None:
-        """Run until it is over, none ends any more, or `go_on` returns False. The caller undoes it."""
+        """Run until all is decided, no running workload ends any more, or `go_on` returns False. The caller undoes the
+        changes."""
         elapsed: float | None = 0.0
         while elapsed is not None and not self.is_cut:
             self.reached = elapsed
@@ -135,7 +136,7 @@ class ForwardCycles:
             heapq.heappush(self._ends, (elapsed + length, key))
 
     def job(self, key: str) -> str:
-        """Return the workload for which a variant runs (concurrent admission); of others, the key itself."""
+        """Return the workload for which a variant runs (concurrent admission); for other workloads, the key itself."""
         found = self._world.workload(key)
         return found.parent or key if found is not None else key
 

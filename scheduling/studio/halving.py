@@ -18,9 +18,8 @@ class Boundary(NamedTuple):
 
 
 def largest(does: Callable[[int], bool], low: int, beyond: int) -> Boundary | None:
-    """The largest sufficient amount from `low` on, if `beyond` is known to be insufficient; None if `low` is
-    insufficient, too.
-    """
+    """Return the largest sufficient amount from `low` on, given that `beyond` is insufficient; None if `low` is
+    insufficient, too."""
     if low >= beyond or not does(low):
         return None
     found, monotone = _halve(does, low, beyond), True
@@ -31,9 +30,8 @@ def largest(does: Callable[[int], bool], low: int, beyond: int) -> Boundary | No
 
 
 def least(does: Callable[[int], bool], too_little: int, most: int) -> int | None:
-    """The least sufficient amount up to `most`, if `too_little` is known to be insufficient; None if `most` is
-    insufficient, too.
-    """
+    """Return the smallest sufficient amount up to `most`, given that `too_little` is insufficient; None if `most` is
+    insufficient, too."""
     if most <= too_little or not does(most):
         return None
     while most - too_little > 1:

@@ -162,7 +162,7 @@ class HourLog:
 
 
 def figures_of(tallies: Tallies, cluster_queues: Sequence[str], runs: int, hours: int) -> HourFigures:
-    """Return the figures of some ClusterQueues together in the first hours, of so many runs."""
+    """Return the combined figures of some ClusterQueues in the first hours, over this many runs."""
     found = [tallies.of(name) for name in cluster_queues] or [_Tally.empty(tallies.hours)]
     waits = [np.array([wait for tally in found for wait in tally.waits[hour]]) for hour in range(hours)]
     waiting = np.sum([tally.waiting for tally in found], axis=0)[:hours]

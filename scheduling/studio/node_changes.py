@@ -109,7 +109,7 @@ NodeChange = AddNodes | CordonNode | DrainNode | LoseNode | ReturnNode
 
 
 def in_service(node: Node) -> Node:
-    """Return the node ready and schedulable, with all its devices healthy and not cordoned."""
+    """Return the node as ready and schedulable, with all its devices healthy and not cordoned."""
     devices = tuple(replace(device, health=True, cordoned=False) for device in node.devices)
     return replace(node, ready=True, unschedulable=False, devices=devices, unhealthy_vendors=frozenset())
 

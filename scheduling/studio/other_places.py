@@ -20,8 +20,8 @@ MAX_NODES_TRIED = 32
 
 
 def other_places(trials: Trials, workload: Workload, priorities: Mapping[str, int]) -> Iterator[Remedy]:
-    """Another LocalQueue of its namespace, another flavor, a milder topology request, or the lowest priority class that
-    starts the workload. `priorities` are the classes that it may use, by name."""
+    """Find another LocalQueue of the namespace, another flavor, a milder topology request, or the lowest priority class
+    that starts the workload. `priorities` are the classes that the workload may use, by name."""
     yield from _other_queues(trials, workload)
     yield from _other_flavors(trials, workload)
     yield from _milder_topologies(trials, workload)
@@ -86,8 +86,8 @@ def _lowest_priority(trials: Trials, workload: Workload, priorities: Mapping[str
 
 
 def back_in_service(trials: Trials) -> Iterator[Remedy]:
-    """Each node that is not ready, cordoned, or has devices out of service, which would start the workload if it were
-    whole."""
+    """Find each node that would start the workload if it were back in service: a node that is not ready, is cordoned,
+    or has devices out of service."""
     out = [node for _, node in sorted(trials.world.objects.nodes.items()) if in_service(node) != node]
     for node in out[:MAX_NODES_TRIED]:
         if trials.has_time():
@@ -97,7 +97,7 @@ def back_in_service(trials: Trials) -> Iterator[Remedy]:
 
 
 def moves(trials: Trials) -> Iterator[Remedy]:
-    """The fewest moves of running pods that free devices for the workload, tried with cycles."""
+    """Find the fewest moves of running pods that free devices for the workload, tried with cycles."""
     advice = trials.world.advise_moves(trials.key)
     if advice.outcome is not MoveOutcome.MOVES or advice.plan is None:
         return

@@ -78,8 +78,8 @@ class WhatIf:
 
     @property
     def waits(self) -> dict[str, tuple[str, Wait]]:
-        """Workloads that wait with the changes, and do not without, or for another reason: the reason without, which is
-        empty for a workload that did not wait, and their wait."""
+        """Return the workloads that wait because of the changes, or wait for another reason, each with its reason
+        without the changes (empty if it did not wait) and its wait."""
         before = self.before.waiting
         return {
             key: (before[key].reason if key in before else "", wait)

@@ -23,11 +23,9 @@ Amounts = dict[str, int]
 
 
 def quota_raises(trials: Trials) -> Iterator[Remedy]:
-    """For each flavor that lacks quota, and each node from the ClusterQueue to the root: the least that must be added
-    to its nominal quota, and to its borrowing limit if it has one.
-
-    The raise is computed along the tree and then tried, one base unit less of each resource too.
-    """
+    """Find, for each flavor that lacks quota and for each node from the ClusterQueue to the root, the smallest increase
+    of its nominal quota, and of its borrowing limit if it has one. The raise is computed along the tree and then tried,
+    also with one base unit less of each resource."""
     found = trials.world.explain(trials.key)
     if trials.world.objects.cluster_queue(found.cluster_queue) is None:
         return

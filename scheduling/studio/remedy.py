@@ -66,7 +66,7 @@ def tried(
     at_least: int = 0,
     monotone: bool = True,
 ) -> Remedy | None:
-    """The remedy with its effects; None if the workload does not start by it."""
+    """Try the remedy, and return it with its effects; None if the workload does not start."""
     effects = trials.effects(changes)
     if effects is None:
         return None

@@ -19,11 +19,9 @@ _CPU = "cpu"
 
 
 def smaller_requests(trials: Trials, workload: Workload) -> Iterator[Remedy]:
-    """For each pod set the largest count, and per resource the largest request of one pod, that starts the workload.
-
-    One value is changed at a time. A resource that several containers of a pod request is left out, because it is
-    unknown which of them can do with less.
-    """
+    """Find, for each pod set, the largest count, and per resource the largest request of one pod, that starts the
+    workload. One value is changed at a time. A resource that several containers of a pod request is left out, because
+    it is unknown which container needs less."""
     for index, pod_set in enumerate(workload.pod_sets):
         if pod_set.count > 1:
             yield from _found(trials, workload, index, "count", "", pod_set.count, partial(_of_count, pod_set))

@@ -46,6 +46,6 @@ class Trials:
         return self.key in self.outlook(changes).starts
 
     def effects(self, changes: Sequence[Change]) -> Effects | None:
-        """Return all that the changes do, compared with no change; None if the workload does not start."""
+        """Return all effects of the changes compared with no change; None if the workload does not start."""
         after = self.outlook(changes)
         return effects(self.before, after) if self.key in after.starts else None

@@ -28,8 +28,8 @@ def known_workload(world: World, key: str) -> Workload:
 
 
 def waiting_workloads(world: World, cluster_queue: str) -> list[WaitingWorkload]:
-    """Return the waiting workloads of a ClusterQueue in its order; variants are their parent, at the place of the
-    first."""
+    """Return the waiting workloads of a ClusterQueue in queue order; variants are replaced by their parent, at the
+    place of the first variant."""
     found: dict[str, WaitingWorkload] = {}
     covered = _covered(world, cluster_queue)
     for position in world.pending(cluster_queue):

@@ -57,15 +57,15 @@ def place(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Pl
 
 
 def checked(plan: PlacementPlan, placed: Placed) -> Placed | TooSmall:
-    """The placement if it is whole. Beside a leader a domain's counts are only an upper bound, so fewer pods may have
-    found room."""
+    """Return the placement if it is complete. Beside a leader, a domain's counts are only an upper bound, so fewer pods
+    may have found room."""
     slices = sum(count for _, count in placed.workers) // plan.slices.size
     seated = sum(count for _, count in placed.leaders)
     return placed if slices == plan.wanted and seated == plan.leaders else TooSmall(min(slices, plan.wanted - 1))
 
 
 def choose_domains(plan: PlacementPlan, capacities: Capacities) -> tuple[int, list[Candidate]] | TooSmall:
-    """The level and its domains that hold the group (Kueue's findLevelWithFitDomains)."""
+    """Choose the level, and the domains on it, that hold the group (Kueue's findLevelWithFitDomains)."""
     level = plan.level
     while True:
         single = _tightest_domain(plan, capacities, level)
@@ -136,10 +136,10 @@ def descend(
     *,
     pool: bool = True,
 ) -> Placed:
-    """Hand the pods of the taken domains of `level` down to the leaves (Kueue's updateCountsToMinimum per level).
+    """Pass the pods of the chosen domains of `level` down to the leaves (Kueue's updateCountsToMinimum per level).
 
-    Down to the slice level the domains below all taken ones are pooled, unless `pool` is off; from there on, each
-    domain's pods stay in it.
+    Down to the slice level, the domains below all chosen ones are pooled, unless `pool` is off; from there on, the pods
+    of each domain stay in it.
     """
     for lower in range(level + 1, tree.depth):
         if pool and lower <= plan.slices.level:
@@ -187,11 +187,11 @@ def _tightest_of(numbers: Iterable[int], slices: Sequence[int], pods: Sequence[i
 
 
 def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> list[Candidate]:
-    """The domains in the order in which they are filled, regardless of leaders.
+    """Sort the domains into the order in which they are filled, regardless of leaders.
 
-    Most slices first for best fit, fewest for least free capacity; then fewer pods, then smaller values. Below the
-    slice level there are no slices to count, and fewer pods come first in either case; they are given in whole slices
-    of the layer that applies at this level.
+    Best fit takes the most slices first, least free capacity the fewest; then fewer pods, then smaller values. Below
+    the slice level there are no slices to count, and fewer pods come first in either case; they are counted in whole
+    slices of the layer that applies at this level.
     """
     slices, pods, leaders = capacities.slices[level], capacities.pods[level], capacities.leaders[level]
     if level > plan.slices.level:
@@ -212,7 +212,8 @@ def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: S
 def domains_with_leader(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Iterable[int]
 ) -> list[Candidate]:
-    """The domains in the order in which they are filled when there is a leader: those that can seat it first."""
+    """Sort the domains into the order in which they are filled if there is a leader: domains that can hold the leader
+    come first."""
     slices, leaders = capacities.slices[level], capacities.leaders[level]
     beside, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
     sign = 1 if plan.least_free else -1
@@ -221,11 +222,10 @@ def domains_with_leader(
 
 
 def consume(domains: list[Candidate], need: int, leaders: int, best_fit: bool) -> list[Candidate]:
-    """Let the domains take `need` units and the leaders, in order. Returns the used domains, with the counts that they
-    took.
+    """Let the domains take `need` units and the leaders, in order.
 
-    With best fit, as soon as the current domain could hold the rest, the tightest domain that can hold it takes it
-    instead.
+    Returns the used domains with the counts that they took. With best fit, as soon as the current domain could hold the
+    rest, the tightest domain that can hold the rest takes it instead.
     """
     _seat_first(domains, need, leaders)
     taken: list[Candidate] = []

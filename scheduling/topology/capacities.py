@@ -110,7 +110,7 @@ class Capacities:
         self.count({leaf: _NOTHING if self.shape.ignore_used else used[leaf] for leaf in leaves})
 
     def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
-        """The counts if the leaves, given by number, had this additional usage."""
+        """Return the counts that the leaves, given by number, would have with this additional usage."""
         own = self.copy()
         used = self._state.used
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
@@ -119,9 +119,8 @@ class Capacities:
     def limited_to(
         self, pods: Sequence[int] | None, beside_leader: Sequence[int] | None, leaders: Sequence[int] | None
     ) -> Self:
-        """The counts if reasons outside the topology limit each leaf to these numbers of pods, pods beside the leader,
-        and leaders; None is no limit.
-        """
+        """Return the counts if reasons outside the topology limit each leaf to these numbers of pods, pods beside the
+        leader, and leaders; None means no limit."""
         own = self.copy()
         if pods is not None:
             own.pods[-1][:] = map(min, own.pods[-1], pods)
@@ -155,7 +154,7 @@ class Capacities:
         self.clear_leaders(leaves)
 
     def clear_leaders(self, leaves: Iterable[int]) -> None:
-        """Let the leaves seat no leader; call `sum_up` afterwards."""
+        """Exclude leaders from the leaves; call `sum_up` afterwards."""
         for leaf in leaves if self.shape.leader_requests is not None else ():
             self.leaders[-1][leaf] = self.pods_with_leader[-1][leaf] = self.slices_with_leader[-1][leaf] = 0
 

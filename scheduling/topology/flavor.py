@@ -58,7 +58,7 @@ class TopologyFlavor:
     def is_defined_by(
         self, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration]
     ) -> bool:
-        """Return whether topology, node labels and tolerations are the flavor's present ones."""
+        """Return whether the topology, node labels and tolerations are still those of the flavor."""
         return (self.topology, self.node_labels, self.tolerations) == (topology, dict(node_labels), tuple(tolerations))
 
     def level_problem(self, request: TopologyRequest | None) -> str | None:
@@ -150,8 +150,8 @@ class TopologyFlavor:
         return self.leaves.node_names(domain.values)
 
     def together(self, kept: TopologyAssignment | None, gained: TopologyAssignment | None) -> TopologyAssignment:
-        """Both assignments as one, in the order of the domains; domains that no longer exist come first. At least one
-        is not None."""
+        """Combine both assignments in the order of the domains; domains that no longer exist come first. At least one
+        assignment is not None."""
         if kept is None or gained is None:
             found = kept or gained
             assert found is not None  # required of the caller
@@ -261,7 +261,7 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
     def restore(
         self, values: tuple[dict[str, TopologyFlavor], list[tuple[LeafUsage, Mapping[LeafKey, Mapping[str, int]]]]]
     ) -> None:
-        """Go back to a snapshot. Flavors that were replaced since have the nodes of that time: undo later changes of
+        """Restore a snapshot. Flavors that were replaced since then have the nodes of that time: undo later changes of
         nodes first."""
         self._flavors = dict(values[0])
         for usage, amounts in values[1]:

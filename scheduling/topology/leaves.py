@@ -130,9 +130,8 @@ class TopologyLeaves:
     def room_on_open_nodes(
         self, closed: AbstractSet[str], requests: PodRequests, taken: LeafUsage, beside: PodRequests = ()
     ) -> list[int]:
-        """The number of pods that the nodes of each leaf would take if they were empty but for `taken` and one pod
-        with the requests `beside`, by leaf number. Closed nodes take none; leaves without a closed node have no limit.
-        """
+        """Return, by leaf number, how many pods the nodes of each leaf would take if they were empty except for `taken`
+        and one pod with the requests `beside`. Closed nodes take none; leaves without a closed node have no limit."""
         found: list[int] = []
         for key in self.tree.leaf_keys:
             nodes = self._nodes_by_leaf[key]

@@ -39,9 +39,9 @@ def replace_failed_node(
     """Find other leaves for the pods that the assignment has on `hostname`.
 
     The flavor's topology must end with the hostname, and the workload's whole usage must be charged. `taken` is where
-    other pod sets of the workload moved already. A node that is Ready again takes its pods back if it has room in
-    addition to the charged ones. The moved pods complete the slice that they leave, or stay in the pod set's domain of
-    a required level. It is a failure if other domains of the assignment no longer exist.
+    other pod sets of the workload have already moved. A node that is Ready again takes its pods back if it has room in
+    addition to the charged pods. The moved pods complete the slice that they leave, or stay in the pod set's domain of
+    a required level. The replacement fails if other domains of the assignment no longer exist.
     """
     moving = sum(domain.count for domain in assignment.domains if domain.values == (hostname,))
     staying = {domain.values: domain.count for domain in assignment.domains if domain.values != (hostname,)}

@@ -52,7 +52,7 @@ class UnservableRequest(Exception):
 
 
 def level_problem(topology: Topology, request: TopologyRequest | None) -> str | None:
-    """The first level of the request that the topology lacks, as a sentence, or None."""
+    """Return, as a sentence, the first requested level that the topology lacks; None if there is none."""
     for label in request.levels if request else ():
         if label not in topology.levels:
             return f'topology "{topology.name}" has no level "{label}"'
@@ -68,7 +68,7 @@ def slice_problem(request: TopologyRequest) -> str | None:
 
 
 def pod_requests(request: PodSetTopologyRequest) -> PodRequests:
-    """One pod's positive requests, including the one of `pods`."""
+    """Return one pod's positive requests, including its request of `pods`."""
     amounts = {resource: amount for resource, amount in request.requests.items() if amount > 0}
     amounts[PODS] = amounts.get(PODS, 0) + 1
     return tuple(sorted(amounts.items()))
@@ -77,8 +77,8 @@ def pod_requests(request: PodSetTopologyRequest) -> PodRequests:
 def split_leader(
     group: Sequence[PodSetTopologyRequest],
 ) -> tuple[PodSetTopologyRequest, PodSetTopologyRequest | None]:
-    """The workers (the larger pod set, the first of equals) and the leader, if the group has two pod sets; raises
-    UnservableRequest for other groups."""
+    """Return the workers (the larger pod set, or the first of equals) and the leader, if the group has two pod sets;
+    raises UnservableRequest for other groups."""
     if len(group) == 1:
         return group[0], None
     workers = max(group, key=lambda request: request.count)

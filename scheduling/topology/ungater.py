@@ -32,10 +32,8 @@ def domains_for_gated_pods(
     *,
     index_offset: int = 0,
 ) -> dict[str, Domain]:
-    """Pod name -> level values for each gated pod that can be ungated now; pods beyond the assignment are left out.
-
-    `index_offset` is subtracted from pod indices (for pod sets that continue the numbering of another one).
-    """
+    """Map each gated pod that can be ungated now to its level values; pods beyond the assignment are left out.
+    `index_offset` is subtracted from pod indices (for pod sets that continue the numbering of another one)."""
     by_rank = [domain.values for domain in assignment.domains for _ in range(domain.count)]
     ranks = _ranks(request, pods, len(by_rank), index_offset)
     if ranks is not None and all(pod.domain in (None, by_rank[ranks[pod.name]]) for pod in pods):
@@ -44,10 +42,8 @@ def domains_for_gated_pods(
 
 
 def rank_offsets(pod_sets: Sequence[tuple[str, int, str | None]]) -> dict[str, int]:
-    """Return the rank at which each pod set begins, by name; each comes with its count and the name of its group.
-
-    Of a leader and workers in one group the larger pod set continues the numbers of the smaller one.
-    """
+    """Return the rank at which each pod set begins, by name, with its count and the name of its group. If a group has a
+    leader and workers, the larger pod set continues the numbers of the smaller one."""
     offsets = {name: 0 for name, _, _ in pod_sets}
     groups: dict[str, list[tuple[str, int]]] = {}
     for name, count, group in pod_sets:

@@ -54,7 +54,7 @@ class LeafUsage:
         return {leaf: dict(amounts) for leaf, amounts in self._amounts.items() if amounts}
 
     def restore(self, values: Mapping[LeafKey, Mapping[str, int]]) -> None:
-        """Go back to a snapshot, and log the leaves that change by it."""
+        """Restore a snapshot, and log the leaves that change."""
         for leaf in {**self._amounts, **values}:
             amounts, before = self._amounts.setdefault(leaf, {}), values.get(leaf, {})
             if amounts != before:

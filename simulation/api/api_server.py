@@ -67,7 +67,7 @@ class ApiServer:
         self.cluster = cluster
 
     def answer(self, request: Request) -> Answer | WatchRequest | LogRequest:
-        """Serves one request; what is refused is answered with a Status."""
+        """Serve one request; a refusal is answered with a Status."""
         try:
             return self._route(request)
         except errors.ApiError as error:

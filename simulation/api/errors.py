@@ -48,7 +48,7 @@ REFUSALS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
 
 
 def refusal(code: int) -> ApiError:
-    """The answer of an API server in trouble."""
+    """Return the answer of an API server in trouble."""
     return ApiError(code, REFUSALS[code], "the simulated cluster was told to refuse every request")
 
 
@@ -83,7 +83,7 @@ def conflict(plural: str, name: str, why: str) -> ApiError:
 
 
 def apply_conflict(plural: str, name: str, fields_by_manager: dict[str, list[str]]) -> ApiError:
-    """Fields that another manager owns with another value; `force` would take them over."""
+    """Return the conflict of fields that another manager owns with another value; `force` would take them over."""
     causes = [
         {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": field}
         for manager, fields in sorted(fields_by_manager.items())
@@ -107,7 +107,7 @@ def unsupported_media_type(content_type: str) -> ApiError:
 
 
 def invalid(kind: str, name: str, field: str, why: str) -> ApiError:
-    """One field that breaks a rule; `field` is a path such as "spec.template"."""
+    """Return the error of one field that breaks a rule; `field` is a path such as "spec.template"."""
     message = f'{kind} "{name}" is invalid: {field}: {why}'
     causes = [{"reason": "FieldValueInvalid", "message": why, "field": field}]
     return ApiError(422, "Invalid", message, _details(kind, name, causes))

@@ -70,7 +70,7 @@ def is_set(field: str) -> bool:
 
 
 def is_atomic_map(field: str) -> bool:
-    """Whether a map of that name is owned and replaced as one."""
+    """Return whether a map with that name is owned and replaced as a whole."""
     return field in _ATOMIC_MAPS
 
 
@@ -86,7 +86,7 @@ def is_keyed_list(field: str, value: Any) -> bool:
 
 
 def field_set(item: JsonObject) -> FieldSet:
-    """The leaves of an object, without what identifies it and what the server keeps."""
+    """Return the leaves of an object, without its identity and the fields that the server maintains."""
     paths: set[Path] = set()
     for name, value in item.items():
         if name in ("apiVersion", "kind"):
@@ -100,7 +100,7 @@ def field_set(item: JsonObject) -> FieldSet:
 
 
 def changes(before: JsonObject, after: JsonObject) -> tuple[FieldSet, FieldSet]:
-    """(leaves that are new or changed, leaves that are removed). Equal parts are skipped."""
+    """Return (leaves that are new or changed, leaves that are removed). Equal parts are skipped."""
     changed: set[Path] = set()
     gone: set[Path] = set()
     for name in before.keys() | after.keys():
@@ -164,7 +164,8 @@ def _leaves(path: Path, name: str, value: Any) -> Iterator[Path]:
 
 
 def value_at(item: JsonObject, path: Path) -> Any:
-    """The value of a leaf; None if it is absent, for the presence of a list entry and for a set's member."""
+    """Return the value of a leaf; None for an absent leaf, and for list entries and set members, which carry no
+    value."""
     here: Any = item
     name = ""
     for kind, text in path:
@@ -180,7 +181,7 @@ def value_at(item: JsonObject, path: Path) -> Any:
 
 
 def contains(item: JsonObject, path: Path) -> bool:
-    """Whether the object has that leaf, list entry or set member."""
+    """Return whether the object has that leaf, list entry or set member."""
     here: Any = item
     name = ""
     for kind, text in path:
@@ -199,7 +200,7 @@ def contains(item: JsonObject, path: Path) -> bool:
 
 
 def without(item: JsonObject, paths: Iterable[Path]) -> JsonObject:
-    """A copy without these leaves and entries; maps and lists that this leaves empty go too."""
+    """Return a copy without these leaves and entries; maps and lists that become empty are removed, too."""
     result: JsonObject = dict(item)
     entries: set[Path] = set()
     for path in sorted(paths, key=len):
@@ -249,7 +250,7 @@ def describe(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def to_fields_v1(paths: FieldSet) -> JsonObject:
-    """The FieldsV1 encoding of a set; shared between calls, so never to be changed."""
+    """Return the FieldsV1 encoding of a set. It is shared between calls and must not be changed."""
     root: JsonObject = {}
     for path in sorted(paths):
         here = root

@@ -61,7 +61,7 @@ class Application:
         self._watches: set[WatchStream] = set()
 
     def end_watches(self) -> None:
-        """Ends all streams in an orderly way, as an API server does that goes down."""
+        """End all streams in an orderly way, like an API server that shuts down."""
         for watch in self._watches:
             watch.end()
 
@@ -233,7 +233,7 @@ class WatchStream:
         cluster.store.listeners.append(self._on_change)
 
     def end(self) -> None:
-        """Lets the iteration come to its end."""
+        """End the iteration."""
         self._ended = True
         self.wake.set()
 

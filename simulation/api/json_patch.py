@@ -14,7 +14,7 @@ class BadPatch(ValueError):
 
 
 def apply_json_patch(target: JsonObject, operations: Sequence[JsonObject]) -> JsonObject:
-    """The object with all operations, in their order. Raises BadPatch; the target is not changed."""
+    """Return the object with all operations applied in order. Raises BadPatch; the target is not changed."""
     holder: dict[str, Any] = {"": copy.deepcopy(target)}
     for operation in operations:
         _apply(holder, operation)

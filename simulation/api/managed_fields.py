@@ -42,7 +42,7 @@ class Owner:
 
 
 def owners_of(item: JsonObject) -> list[Owner]:
-    """metadata.managedFields, decoded."""
+    """Decode metadata.managedFields."""
     return [
         Owner(
             manager=entry.get("manager", ""),
@@ -57,7 +57,7 @@ def owners_of(item: JsonObject) -> list[Owner]:
 
 
 def with_owners(item: JsonObject, owners: list[Owner]) -> JsonObject:
-    """A copy of the object with that book-keeping; entries without fields are dropped."""
+    """Return a copy of the object with these managed fields; entries without fields are dropped."""
     entries = []
     for owner in owners:
         if not owner.fields:
@@ -98,7 +98,7 @@ def _less(owner: Owner, paths: FieldSet) -> Owner:
 
 
 def conflicts(live: JsonObject, applied: JsonObject, manager: str) -> dict[str, list[str]]:
-    """By manager, the fields of an applied configuration that it owns with another value."""
+    """Return, by manager, the fields of an applied configuration that it owns with another value."""
     wanted = field_set(applied)
     found: dict[str, list[str]] = {}
     for owner in owners_of(live):
@@ -115,10 +115,8 @@ def _differs(live: JsonObject, applied: JsonObject, path: Path) -> bool:
 
 
 def apply(live: JsonObject, applied: JsonObject, manager: str, subresource: str, now: float) -> JsonObject:
-    """The object after server-side apply. Conflicts must have been excluded or forced.
-
-    Fields that the manager applied before and no longer gives are removed, unless another manager owns them too.
-    """
+    """Return the object after server-side apply. Conflicts must have been excluded or forced. Fields that the manager
+    applied before and no longer gives are removed, unless another manager owns them too."""
     wanted = field_set(applied)
     taken = frozenset(path for path in wanted if contains(live, path) and _differs(live, applied, path))
     owners = [

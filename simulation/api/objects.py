@@ -76,7 +76,7 @@ def condition_is_true(item: JsonObject, kind: str) -> bool:
 
 
 def with_condition(conditions: list[JsonObject], entry: JsonObject) -> list[JsonObject]:
-    """The list with this condition set; `lastTransitionTime` moves only when the status changes."""
+    """Return the list with this condition set; `lastTransitionTime` changes only with the status."""
     result = []
     found = False
     for old in conditions:
@@ -92,7 +92,7 @@ def with_condition(conditions: list[JsonObject], entry: JsonObject) -> list[Json
 
 
 def draw(seed: str, *parts: str) -> float:
-    """A number in [0, 1) that depends on nothing but its arguments, so that a restart draws the same again."""
+    """Return a number in [0, 1) that depends only on its arguments, so that a restart draws the same number again."""
     digest = hashlib.sha256("\0".join((seed, *parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 

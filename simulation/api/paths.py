@@ -22,7 +22,8 @@ class Target:
 
 
 def parse_target(path: str) -> Target:
-    """`/api/v1/namespaces/NS/pods/NAME/status` and the like. Raises ApiError (404) for what is not served."""
+    """Parse `/api/v1/namespaces/NS/pods/NAME/status` and similar paths. Raises ApiError (404) for paths that are not
+    served."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"] and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -46,7 +47,7 @@ def parse_target(path: str) -> Target:
 
 
 def boolean(query: Mapping[str, str], name: str) -> bool:
-    """A flag such as `watch`; absent is false. Raises ApiError (400) for another word."""
+    """Read a flag such as `watch`; absent means false. Raises ApiError (400) for another word."""
     text = query.get(name, "")
     if text.lower() in ("", "false", "0", "f"):
         return False
@@ -56,7 +57,7 @@ def boolean(query: Mapping[str, str], name: str) -> bool:
 
 
 def integer(query: Mapping[str, str], name: str) -> int | None:
-    """A non-negative number; absent is None. Raises ApiError (400) for anything else."""
+    """Read a non-negative number; absent means None. Raises ApiError (400) for anything else."""
     text = query.get(name, "")
     if not text:
         return None
@@ -66,7 +67,7 @@ def integer(query: Mapping[str, str], name: str) -> int | None:
 
 
 def is_dry_run(query: Mapping[str, str]) -> bool:
-    """dryRun=All. Raises ApiError (400) for another value."""
+    """Read dryRun=All. Raises ApiError (400) for another value."""
     text = query.get("dryRun", "")
     if text not in ("", "All"):
         raise bad_request(f'Invalid value: "{text}": dryRun takes "All"')

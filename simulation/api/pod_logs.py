@@ -48,7 +48,8 @@ class Line:
 
 
 def chosen_container(pod: JsonObject, asked: str) -> str:
-    """The container that is meant. Raises ApiError (400) as Kubernetes does, also for one that has not started."""
+    """Return the container of the request. Raises ApiError (400) as Kubernetes does, also for one that has not
+    started."""
     names = [str(container["name"]) for container in pod["spec"]["containers"]]
     if not asked and len(names) > 1:
         choice = " ".join(names)

@@ -13,7 +13,8 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
 def validate_pod_spec(kind: str, name: str, path: str, spec: JsonObject) -> None:
-    """Raises ApiError (422), naming the field; 400 where a text is of another type, which the server cannot decode."""
+    """Validate the pod spec. Raises ApiError (422), naming the field; 400 for a text of another type, which the server
+    cannot decode."""
     _validate_token(kind, name, f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
     if not spec.get("containers"):
         raise invalid(kind, name, f"{path}.containers", "Required value")

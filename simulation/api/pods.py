@@ -43,7 +43,7 @@ def owned_pod(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """A pod of a controller's template; labels and annotations are added to the template's."""
+    """Return a pod of a controller's template; labels and annotations are added to the template's."""
     metadata = template.get("metadata") or {}
     return {
         "metadata": {
@@ -71,7 +71,7 @@ def is_finished(pod: JsonObject) -> bool:
 
 
 def is_active(pod: JsonObject) -> bool:
-    """Neither finished nor on its way out: what a Job counts as active."""
+    """Return whether the pod has neither finished nor is being deleted, which is what a Job counts as active."""
     return not is_finished(pod) and not is_deleting(pod)
 
 
@@ -119,7 +119,7 @@ def with_pod_condition(pod: JsonObject, entry: JsonObject) -> list[JsonObject]:
 
 
 def selection_refusal(pod: JsonObject, node: JsonObject) -> str:
-    """Why the node's labels, taints or readiness keep the pod away; "" if they do not."""
+    """Return why the node's labels, taints or readiness exclude the pod; "" if they do not."""
     spec = pod["spec"]
     labels = {HOSTNAME_LABEL: name_of(node), **labels_of(node)}
     affinity = required_node_affinity(spec)
@@ -154,10 +154,8 @@ class NodeUsage:
                 yield pod
 
     def lacking(self, pod: JsonObject, node: JsonObject) -> str:
-        """The first resource of which the node has too little left for the pod; "" if it fits.
-
-        The pod itself may be counted already (the kubelet's admission) or not (the scheduler's filter).
-        """
+        """Return the first resource of which the node has too little left for the pod; "" if it fits. The pod itself
+        may already be counted (the kubelet's admission) or not (the scheduler's filter)."""
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         used = self._used.get(name_of(node), {})
         counted = node_of(pod) == name_of(node)

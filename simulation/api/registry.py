@@ -81,7 +81,7 @@ class Registry:
         return found
 
     def create(self, resource: Resource, namespace: str, body: JsonObject, writer: Writer) -> JsonObject:
-        """Stores a new object. 409 AlreadyExists, 404 for its namespace, 422 for what is invalid."""
+        """Store a new object. Raises 409 AlreadyExists, 404 for its namespace, 422 for an invalid object."""
         item = self._identified(resource, namespace, body)
         self._require_namespace(resource, namespace)
         name = name_of(item)
@@ -101,7 +101,8 @@ class Registry:
         return item if writer.dry_run else self.store.put(resource.plural, item)
 
     def update(self, resource: Resource, namespace: str, name: str, body: JsonObject, writer: Writer) -> JsonObject:
-        """Replaces an object or its status. 409 Conflict where the body's resourceVersion or uid is not the live."""
+        """Replace an object or its status. Raises 409 Conflict if the body's resourceVersion or uid is not the live
+        one."""
         live = self.get(resource, namespace, name)
         self._check_identity(resource, live, body)
         updated = self._overlaid(resource, live, body, writer)
@@ -111,14 +112,15 @@ class Registry:
     def change(
         self, resource: Resource, namespace: str, name: str, edit: Callable[[JsonObject], JsonObject], writer: Writer
     ) -> JsonObject:
-        """Patches the live object with a function; a resourceVersion in the result is a precondition."""
+        """Patch the live object with a function; a resourceVersion in the result is a precondition."""
         live = self.get(resource, namespace, name)
         return self.update(resource, namespace, name, edit(live), writer)
 
     def apply(
         self, resource: Resource, namespace: str, name: str, body: JsonObject, writer: Writer, force: bool
     ) -> tuple[JsonObject, bool]:
-        """Server-side apply: (the object, whether it was created). 409 with causes where managers disagree."""
+        """Apply on the server side; return (the object, whether it was created). Raises 409 with causes if managers
+        disagree."""
         if body.get("metadata", {}).get("managedFields"):
             raise errors.bad_request("metadata.managedFields must be nil")
         identity = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -141,7 +143,8 @@ class Registry:
         return self._store_update(resource, live, updated, writer), False
 
     def bind(self, namespace: str, name: str, binding: JsonObject, writer: Writer) -> None:
-        """POST pods/NAME/binding: sets the node once. 409 if bound already or the uid is another pod's."""
+        """Handle POST pods/NAME/binding: set the node once. Raises 409 if the pod is already bound, or the uid is
+        another pod's."""
         pods = BY_PLURAL["pods"]
         pod = self.get(pods, namespace, name)
         metadata = binding.get("metadata") or {}
@@ -165,7 +168,8 @@ class Registry:
     def delete(
         self, resource: Resource, namespace: str, name: str, options: DeleteOptions, dry_run: bool = False
     ) -> JsonObject:
-        """Deletes at once, or marks for deletion where there is grace, a finalizer or something to delete first."""
+        """Delete the object at once, or mark it for deletion if there is a grace period, a finalizer or a dependent to
+        delete first."""
         live = self.get(resource, namespace, name)
         if options.uid and options.uid != uid_of(live):
             raise errors.conflict(resource.plural, name, "the UID in the precondition does not match the UID in record")

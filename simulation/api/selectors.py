@@ -35,7 +35,8 @@ _FIELDS: dict[str, frozenset[str]] = {
 
 
 def parse(resource: Resource, label_selector: str, field_selector: str) -> Predicate:
-    """One predicate for both selectors. Raises ApiError (400) naming what cannot be read or is not supported."""
+    """Return one predicate for both selectors. Raises ApiError (400), which names the unreadable or unsupported
+    part."""
     requirements = [_label_requirement(part) for part in _SPLIT.split(label_selector) if part.strip()]
     requirements += [_field_requirement(resource, part) for part in field_selector.split(",") if part.strip()]
     return lambda item: all(requirement(item) for requirement in requirements)

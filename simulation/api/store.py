@@ -48,7 +48,7 @@ class ObjectStore:
         return self._objects[plural].get((namespace, name))
 
     def items(self, plural: str, namespace: str = "", after: ObjectKey | None = None) -> Iterator[JsonObject]:
-        """Objects in order of (namespace, name); "" means all namespaces, `after` only those behind that key."""
+        """Return objects in order of (namespace, name); "" means all namespaces, `after` only those after that key."""
         objects, order = self._objects[plural], self._order[plural]
         start = bisect_left(order, (namespace, "")) if namespace else 0
         end = bisect_left(order, (namespace + "\0", "")) if namespace else len(order)
@@ -61,7 +61,7 @@ class ObjectStore:
         return len(self._objects[plural])
 
     def owned_by(self, uid: str, plural: str | None = None) -> list[tuple[str, JsonObject]]:
-        """(plural, object) of everything with an owner reference to that uid, of one kind or of all."""
+        """Return (plural, object) of all objects with an owner reference to that uid, of one kind or of all."""
         return [
             (kind, self._objects[kind][key])
             for kind, key in list(self._owned.get(uid, ()))
@@ -69,7 +69,7 @@ class ObjectStore:
         ]
 
     def put(self, plural: str, item: JsonObject) -> JsonObject:
-        """Stores an object under the next resourceVersion and returns it as stored."""
+        """Store an object under the next resourceVersion, and return it as stored."""
         key = (namespace_of(item), name_of(item))
         previous = self._objects[plural].get(key)
         stored = self._stamp(item)
@@ -81,7 +81,7 @@ class ObjectStore:
         return stored
 
     def remove(self, plural: str, namespace: str, name: str) -> JsonObject:
-        """Removes an object; its last state gets a resourceVersion of its own. KeyError if absent."""
+        """Remove an object; its last state gets its own resourceVersion. Raises KeyError if it is absent."""
         key = (namespace, name)
         previous = self._objects[plural].pop(key)
         self._order[plural].remove(key)
@@ -103,18 +103,18 @@ class ObjectStore:
         return newer
 
     def compact(self) -> None:
-        """Forgets the history, as etcd's compaction does: watches from before now get 410."""
+        """Forget the history, like etcd's compaction: watches from before now get 410."""
         for plural in list(self._objects):
             self._history[plural].clear()
             self._forgotten[plural] = self.resource_version
 
     def dump(self) -> JsonObject:
-        """Everything that a restart needs."""
+        """Return all data that a restart needs."""
         objects = {plural: list(by_key.values()) for plural, by_key in self._objects.items() if by_key}
         return {"resource_version": self.resource_version, "objects": objects}
 
     def load(self, state: JsonObject) -> None:
-        """Takes over a dump into an empty store; its history begins now."""
+        """Load a dump into an empty store; its history begins now."""
         self.resource_version = int(state["resource_version"])
         for plural, objects in state["objects"].items():
             for item in objects:

@@ -43,7 +43,7 @@ _MUTABLE_TEMPLATE_SPEC = ("nodeSelector", "affinity", "tolerations", "scheduling
 
 
 def with_defaults(resource: Resource, item: JsonObject) -> JsonObject:
-    """The object as the server stores it: defaults of pods, jobs and deployments filled in."""
+    """Return the object as the server stores it, with the defaults of pods, jobs and deployments."""
     spec = dict(item.get("spec") or {})
     if resource.plural == "pods":
         spec = _pod_spec_defaults(spec)
@@ -91,7 +91,7 @@ def _job_spec_defaults(spec: JsonObject) -> JsonObject:
 
 
 def validate(resource: Resource, item: JsonObject) -> None:
-    """Refuses what Kubernetes refuses in any write. Raises ApiError (422), naming the field."""
+    """Refuse any write that Kubernetes refuses. Raises ApiError (422), naming the field."""
     name = str(item["metadata"].get("name", ""))
     if len(name) > _MAX_NAME or not _SUBDOMAIN.fullmatch(name):
         raise invalid(resource.kind, name, "metadata.name", f"{name!r} is not a lowercase RFC 1123 subdomain")
@@ -116,7 +116,7 @@ def _validate_client_config(resource: Resource, name: str, path: str, webhook: J
 
 
 def validate_status(resource: Resource, item: JsonObject) -> None:
-    """Refuses a status that breaks the definition of its kind. Raises ApiError (422), naming the field."""
+    """Refuse a status that breaks the definition of its kind. Raises ApiError (422), naming the field."""
     for path in _STATUS_INTEGERS if resource.group == KUEUE_GROUP else ():
         value: Any = item.get("status") or {}
         for key in path:
@@ -162,7 +162,7 @@ def _validate_workload(resource: Resource, item: JsonObject, name: str) -> None:
 
 
 def validate_update(resource: Resource, live: JsonObject, updated: JsonObject) -> None:
-    """Refuses changes of what Kubernetes keeps fixed. Raises ApiError (422)."""
+    """Refuse changes of fields that are immutable in Kubernetes. Raises ApiError (422)."""
     name = name_of(live)
     if resource.plural == "pods":
         _validate_pod_update(name, live["spec"], updated["spec"])
@@ -225,7 +225,7 @@ def _fixed_template(template: JsonObject, mutable: bool) -> Any:
 
 
 def validate_binding(pod: JsonObject, binding: JsonObject) -> str:
-    """The node that a Binding names. Raises ApiError (400) if it names none or the pod has scheduling gates."""
+    """Return the node that a Binding names. Raises ApiError (400) if it names none or the pod has scheduling gates."""
     target = binding.get("target") or {}
     if target.get("kind", "Node") != "Node" or not target.get("name"):
         raise bad_request("a binding's target must be a Node with a name")

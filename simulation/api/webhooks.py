@@ -58,7 +58,7 @@ class AdmissionWebhooks:
         self._pools: dict[str, urllib3.PoolManager] = {}
 
     def mutated(self, attempt: Attempt) -> JsonObject:
-        """The object after all mutating webhooks. Raises RefusedByWebhook."""
+        """Return the object after all mutating webhooks. Raises RefusedByWebhook."""
         item = attempt.new
         for webhook in self._registered(MUTATING):
             now = Attempt(attempt.operation, attempt.resource, item, attempt.old, attempt.user, attempt.dry_run)
@@ -70,7 +70,7 @@ class AdmissionWebhooks:
         return item
 
     def validate(self, attempt: Attempt) -> None:
-        """Asks all validating webhooks. Raises RefusedByWebhook."""
+        """Ask all validating webhooks. Raises RefusedByWebhook."""
         for webhook in self._registered(VALIDATING):
             if self._is_asked(webhook, attempt):
                 self._ask(webhook, attempt)

@@ -87,7 +87,8 @@ def _has_ended(job: JsonObject) -> bool:
 
 
 def next_time(schedule: str, after: float) -> float | None:
-    """The first minute after a time that matches a schedule of five fields; None if none of the next year does."""
+    """Return the first minute after a time that matches a schedule of five fields; None if no minute of the next year
+    does."""
     minutes, hours, days, months, weekdays = (
         _numbers(field, *bounds) for field, bounds in zip(schedule.split(), _BOUNDS, strict=True)
     )

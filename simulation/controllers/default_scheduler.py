@@ -44,7 +44,7 @@ class DefaultScheduler:
 
     @staticmethod
     def is_waiting(pod: JsonObject) -> bool:
-        """Whether the pod is this scheduler's and still unbound."""
+        """Return whether the pod belongs to this scheduler and is still unbound."""
         spec = pod["spec"]
         mine = spec.get("schedulerName", DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
         return mine and not (node_of(pod) or spec.get("schedulingGates") or is_deleting(pod) or is_finished(pod))

@@ -43,11 +43,11 @@ class DevicePlugin:
         self._environment = environment
 
     def needs_devices(self, pod: JsonObject) -> bool:
-        """Whether Allocate is called for the pod: it requests devices, or a scheduler has promised some to it."""
+        """Return whether Allocate is called for the pod: it requests devices, or a scheduler has promised it some."""
         return any(_counts(pod)) or VGPU_NODE in annotations_of(pod)
 
     def allocate(self, pod: JsonObject) -> None:
-        """Consumes the work list, sets the phase to success, releases the lock; or fails with AllocationFailed."""
+        """Consume the work list, set the phase to success, and release the lock; or fail with AllocationFailed."""
         try:
             remaining = self._consumed(pod)
         except AllocationFailed:
@@ -58,7 +58,7 @@ class DevicePlugin:
         self._release(pod)
 
     def answer_handshake(self, node: JsonObject) -> None:
-        """Replaces each scheduler's "Requesting_..." on a node by "Reported ..."."""
+        """Replace each scheduler's "Requesting_..." on a node with "Reported ..."."""
         asked = {
             key: f"Reported {timestamp(self._environment.now())}"
             for key, value in annotations_of(node).items()
@@ -68,7 +68,7 @@ class DevicePlugin:
             _patch_annotations(self._environment, "nodes", node, asked)
 
     def set_device_health(self, uuid: str, healthy: bool) -> bool:
-        """Publishes a device's health in its node's register annotation; False if no node has that device."""
+        """Publish a device's health in its node's register annotation; False if no node has that device."""
         for node in self._environment.store.items("nodes"):
             text = annotations_of(node).get(NVIDIA_REGISTER)
             devices = orjson.loads(text) if text else []
@@ -148,10 +148,8 @@ def _work_lists(pod: JsonObject) -> dict[str, str]:
 
 
 def device_entries(text: str) -> list[list[tuple[str, str, int, int]]]:
-    """ "UUID,VENDOR,MIB,CORES:...;" per container, as lists of (uuid, vendor word, MiB, percent).
-
-    Raises AllocationFailed for what cannot be read.
-    """
+    """Parse "UUID,VENDOR,MIB,CORES:...;" per container into lists of (uuid, vendor word, MiB, percent). Raises
+    AllocationFailed for unreadable text."""
     containers = []
     for container in text.split(";")[:-1]:
         devices = []

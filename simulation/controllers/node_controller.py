@@ -135,7 +135,7 @@ class GarbageCollector:
                 self._environment.delete(plural, item)
 
     def finish_deletion(self, plural: str, item: JsonObject) -> None:
-        """Drops the finalizers of foreground and orphan deletion once they have done their work."""
+        """Drop the finalizers of foreground and orphan deletion once their work is done."""
         finalizers = item["metadata"].get("finalizers") or []
         if not is_deleting(item) or not {FOREGROUND, ORPHAN} & set(finalizers):
             return

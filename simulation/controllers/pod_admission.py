@@ -12,7 +12,8 @@ from simulation.api.store import ObjectStore
 
 
 def admitted_pod(store: ObjectStore, pod: JsonObject) -> JsonObject:
-    """The pod as it is stored. Raises ApiError (403) for a RuntimeClass that is not there, and out of bounds."""
+    """Return the pod as it is stored. Raises ApiError (403) for a missing RuntimeClass, and for a pod outside of its
+    limits."""
     namespace = namespace_of(pod)
     ranges = list(store.items("limitranges", namespace))
     class_name = pod["spec"].get("runtimeClassName")

@@ -77,8 +77,8 @@ def shown_effects(found: Mapping[str, Any], names: VisibleNames) -> dict[str, An
 
 
 def shown_workloads(found: Mapping[str, str] | Iterable[str], access: Access) -> dict[str, Any]:
-    """Return how many workloads there are, and the first that the reader may see. They are keys, namespace/name, with
-    their ClusterQueues where these are known."""
+    """Return the number of workloads, and the first ones that the reader may see, as keys (namespace/name) with their
+    ClusterQueues if these are known."""
     queues = found if isinstance(found, Mapping) else dict.fromkeys(found, "")
     seen = [key for key in sorted(queues) if access.sees(key.partition("/")[0])]
     return {

@@ -58,10 +58,8 @@ class RemediedExplanationView(ExplanationView):
         responses=RemediedExplanationSerializer,
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Why the workload waits: the rule, each flavor and resource, nodes, devices, workloads ahead, and holders.
-
-        With the newest estimate of when it starts, or the reason why it is unknown.
-        """
+        """Explain why the workload waits: the rule, each flavor and resource, nodes, devices, workloads ahead, and
+        holders. Includes the newest estimate of its start, or the reason why the start is unknown."""
         if AT in request.query_params:
             return self._explained_then(request, namespace, name)
         explained = super().get(request, namespace, name)

@@ -66,7 +66,7 @@ class QuestionRequestSerializer(serializers.Serializer[Any]):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Each kind has its own inputs."""
+        """Check the inputs, which depend on the kind."""
         if attrs["kind"] == QuestionKind.REMEDIES and "workload" not in attrs:
             raise ValidationError({"workload": "Required value: the workload that is to start."})
         if attrs["kind"] == QuestionKind.WHAT_IF and "plan" not in attrs:
@@ -169,11 +169,12 @@ class _QuestionView(ClusterView):
     writes_what_is_mirrored = False  # nothing of the cluster is written
 
     def questions(self) -> QuerySet[Question]:
-        """The user's own."""
+        """The user's own questions."""
         return self._visible().filter(user=cast("User", self.request.user))
 
     def saved(self) -> QuerySet[Question]:
-        """The user's own saved plans, and those of others for a reader of all namespaces: a plan has names."""
+        """The user's own saved plans, and those of others if the user may read all namespaces: a plan contains
+        names."""
         found = self._visible().exclude(name="")
         return found if self.access.sees_everything else found.filter(user=cast("User", self.request.user))
 
@@ -183,7 +184,7 @@ class _QuestionView(ClusterView):
         return found if namespaces is None else found.filter(namespace__in=[*namespaces, ""])
 
     def question(self, question_id: int, *, own: bool = False) -> Question:
-        """One of the user's own questions, or a saved plan unless `own`."""
+        """Return one of the user's own questions, or any saved plan unless `own`."""
         rows = self.questions() if own else self.questions() | self.saved()
         found = rows.filter(pk=question_id).first()
         if found is None:

@@ -81,7 +81,7 @@ class Child:
         return cls(0, -1, limits, outcome=outcome)
 
     def read(self) -> None:
-        """Take what it has written; when it has ended, set `outcome`. Call this when the pipe is readable."""
+        """Read the child's output. When the child has ended, set `outcome`. Call this when the pipe is readable."""
         with suppress(BlockingIOError):
             while part := os.read(self.pipe, _READ_BYTES):
                 self._size += len(part)
@@ -107,7 +107,7 @@ class Child:
                 self._first = orjson.loads(line)
 
     def is_overdue(self) -> bool:
-        """Whether it runs although its own alarm should have ended it."""
+        """Return whether it still runs although its own alarm should have ended it."""
         return time.monotonic() - self.started > self.limits.seconds + 2 * self.limits.grace_seconds
 
     def end(self, outcome: Outcome) -> None:

@@ -65,13 +65,14 @@ _CLEAN: Final = """
 
 
 def judge_estimates(cluster: Cluster, now: datetime) -> None:
-    """Note the starts of workloads with kept estimates. A workload that left its queue without a start judges none."""
+    """Record the starts of workloads with stored estimates. A workload that left its queue without a start judges no
+    estimate."""
     with connection.cursor() as cursor:
         cursor.execute(_JUDGE, {"cluster": cluster.pk, "now": now})
 
 
 def read_runs(cluster: Cluster, history: RunHistory, after: int) -> int:
-    """Add the ended runs that were recorded after the record with this key, and return the key of the newest one."""
+    """Add the ended runs that were recorded after the record with this key, and return the key of the newest run."""
     records = UsageRecord.objects.filter(cluster=cluster, pk__gt=after, outcome=_FINISHED).order_by("-pk")
     columns = ("pk", "workload_uid", "namespace", "local_queue", "cluster_queue", "workload_name", "held")
     rows = [*records.values_list(*columns, "reserved_at", "ended_at")[:MAX_RUNS]]
@@ -113,8 +114,8 @@ def read_estimators(cluster: Cluster, history: RunHistory) -> dict[str, Estimato
 
 
 def open_estimates(cluster: Cluster) -> Sequence[tuple[Any, ...]]:
-    """The kept estimates whose workloads wait, in columns as `_COMPARED`, the oldest first: of each tree and age of
-    waiting as many of the newest as a correction uses."""
+    """Return the stored estimates whose workloads wait, in columns as `_COMPARED`, the oldest first. For each tree and
+    age of waiting, these are as many of the newest estimates as a correction uses."""
     newest = Window(RowNumber(), ["tree", "stage_seconds"], ["-made_at", "-pk"])
     waiting = _of_known(cluster).filter(started_at=None).annotate(number=newest).filter(number__lte=MAX_OPEN)
     return [*waiting.order_by("made_at", "pk").values_list(*_COMPARED)]
@@ -128,8 +129,7 @@ def store_estimates(
     cluster: Cluster, made_at: datetime, estimates: Iterable[Mapping[str, Any]], beyond_reach: Sequence[str] = ()
 ) -> None:
     """Store the newest estimates of a cluster, and keep those of workloads that have reached another age of waiting.
-
-    The workloads with the UIDs `beyond_reach` were not tried: they are unknown, and nothing of them is kept.
+    The workloads with the UIDs `beyond_reach` were not tried: their start is unknown, and no estimate of them is kept.
     """
     rows = {each["uid"]: each for each in estimates}
     with transaction.atomic():

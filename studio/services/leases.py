@@ -51,7 +51,7 @@ _GIVE_UP: Final = """
 
 
 def take_question(studio: UUID) -> Question | None:
-    """Take up the question whose turn it is, with a lease; None if there is none, or its asker deletes it just now."""
+    """Take the question whose turn it is, with a lease; None if there is none, or if its author is deleting it."""
     with connection.cursor() as cursor:
         cursor.execute(_TAKE, {"studio": studio, "seconds": LEASE_SECONDS})
         row = cursor.fetchone()
@@ -59,7 +59,8 @@ def take_question(studio: UUID) -> Question | None:
 
 
 def renew_leases(studio: UUID, ids: Iterable[int]) -> set[int]:
-    """Renew the leases of these questions. Those left out of the result are deleted, or another studio's now."""
+    """Renew the leases of these questions. Questions that are missing from the result were deleted, or another studio
+    has them."""
     with connection.cursor() as cursor:
         cursor.execute(_RENEW, {"ids": list(ids), "studio": studio, "seconds": LEASE_SECONDS})
         return {id_ for (id_,) in cursor.fetchall()}
@@ -73,7 +74,7 @@ def give_up_hopeless() -> list[int]:
 
 
 def give_back(studio: UUID) -> None:
-    """Let another studio take up at once all that this one has not ended."""
+    """Let another studio immediately take all questions that this one has not ended."""
     with transaction.atomic():
         rows = Question.objects.filter(studio=studio, state=QuestionState.RUNNING)
         # It did not fail: this attempt does not count.
@@ -82,13 +83,13 @@ def give_back(studio: UUID) -> None:
 
 
 def store_first_answer(question_id: int, studio: UUID, answer: Mapping[str, Any]) -> bool:
-    """Store the first answer of a running question; False if it is deleted, or another studio's now."""
+    """Store the first answer of a running question; False if the question was deleted, or another studio has it."""
     mine = Question.objects.filter(pk=question_id, studio=studio, state=QuestionState.RUNNING)
     return bool(mine.update(answer=answer))
 
 
 def end_question(question_id: int, studio: UUID, state: QuestionState, **values: Any) -> bool:
-    """Store the end of a question; False if it is deleted, or another studio's now."""
+    """Store the end of a question; False if the question was deleted, or another studio has it."""
     mine = Question.objects.filter(pk=question_id, studio=studio, state=QuestionState.RUNNING)
     return bool(mine.update(state=state, studio=None, leased_until=None, ended_at=timezone.now(), **values))
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def announce_answer(question: Question) -> None:
-    """Send the frame, through a connection of its own that is closed again. Without Redis, readers ask again."""
+    """Send the frame through its own connection, which is then closed. Without Redis, readers poll."""
     frame: LiveQuestionFrame = {
         "type": "question",
         "cluster": question.cluster.name,

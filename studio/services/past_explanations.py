@@ -20,10 +20,8 @@ _UNREAD: Final = frozenset({Pod._meta.db_table})
 
 
 def explain_past(cluster: Cluster, namespace: str, name: str, at: datetime) -> Mapping[str, Any]:
-    """The explanation and the estimate of then, with all names; the explanation is None if the workload did not exist.
-
-    Opens a connection of its own to the database. Raises NoCheckpoint.
-    """
+    """Return the explanation and the estimate of that moment, with all names; the explanation is None if the workload
+    did not exist. Opens its own connection to the database. Raises NoCheckpoint."""
     found = find_checkpoint(cluster, at)
     key = f"{namespace}/{name}"
     with showing_rows(found, hidden=_UNREAD), showing(past_of(found, at)):

@@ -95,10 +95,8 @@ class AppliedPlan:
 
 
 def apply_question(opened: Question, access: Access, user: User) -> AppliedPlan:
-    """Apply the plan of a question with the rights of this user. Of two at once, the second is refused.
-
-    Raises NotAnswered, AlreadyApplied, and the errors of `apply_plan`; nothing is stored then.
-    """
+    """Apply the plan of a question with the rights of this user. If two users apply it at once, the second is refused.
+    Raises NotAnswered, AlreadyApplied, and the errors of `apply_plan`; nothing is stored then."""
     title = f"Plan {opened.pk}" + (f" ({opened.name})" if opened.name else "")
     with because(title), transaction.atomic():
         question = Question.objects.select_for_update().filter(pk=opened.pk).first()
@@ -143,10 +141,8 @@ def apply_plan(
     access: Access | None = None,
     user: User | None = None,
 ) -> AppliedPlan:
-    """Make the changes of a plan, in one transaction. Without a user, the command line makes them.
-
-    Raises PlanOutdated, NotApplicable, and the errors of `store_plan`.
-    """
+    """Apply the changes of a plan in one transaction. Without a user, they are attributed to the command line. Raises
+    PlanOutdated, NotApplicable, and the errors of `store_plan`."""
     access = access or plan_access(user, cluster)
     require_not_mirrored(cluster)
     # Before the lock: no decision waits for the counts.

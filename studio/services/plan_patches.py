@@ -22,10 +22,8 @@ _NAMES: Final = frozenset({"name", "namespace"})
 
 
 def patched_documents(cluster: Cluster, patches: Sequence[Document], access: Access) -> list[Document]:
-    """Return each patched object as a whole manifest: the present one, with the patch merged (RFC 7386).
-
-    Its author needs the right to apply it. Raises `ManifestErrors`, `NotPermitted` and `NotFound`.
-    """
+    """Return each patched object as a whole manifest: the current one, with the patch merged (RFC 7386). Its author
+    needs the right to apply it. Raises `ManifestErrors`, `NotPermitted` and `NotFound`."""
     errors: list[LocatedError] = []
     found = [_patched(cluster, patch, access, errors) for patch in patches]
     if errors:

@@ -83,12 +83,12 @@ class Studio:
         self._estimates = EstimateRounds(self.id, limits.memory_mib, self._fork, self._histories)
 
     def stop(self) -> None:
-        """End after the present turn. Signal handlers may call this."""
+        """Stop after the current turn. Signal handlers may call this."""
         self._stopped = True
         os.write(self._wake_writer, b"\0")
 
     def run(self) -> None:
-        """Take up questions until told to stop, then give back those that run."""
+        """Process questions until told to stop, then return the unfinished ones."""
         for end in (self._wake_reader, self._wake_writer):
             os.set_blocking(end, False)
         try:

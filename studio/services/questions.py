@@ -51,7 +51,8 @@ def require_studio() -> None:
 def ask_question(
     user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str = "", name: str = ""
 ) -> Question:
-    """Store a question, which wakes the studio on commit; with a `name`, it stays. Raises NoStudio and LimitReached."""
+    """Store a question, which wakes the studio on commit; a question with a `name` is kept. Raises NoStudio and
+    LimitReached."""
     require_studio()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
@@ -95,7 +96,7 @@ def _forget_oldest(user: User, kind: QuestionKind) -> None:
 
 
 def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[str, Any], namespace: str) -> Question:
-    """Return the user's own question of these inputs that is open or was answered just now; else ask it."""
+    """Return the user's own question with these inputs that is open or was answered just now; otherwise ask it."""
     require_studio()
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
@@ -112,16 +113,16 @@ def ask_again(user: User, cluster: Cluster, kind: QuestionKind, inputs: Mapping[
 
 
 def ask_about_past(user: User, cluster: Cluster, inputs: Mapping[str, Any], namespace: str) -> Question:
-    """Return the answered question of these inputs, of any user and age: the past does not change, and each reader
-    sees the names that they may see. Without one, ask it, as `ask_again` does."""
+    """Return the answered question with these inputs, of any user and age: the past does not change, and readers see
+    only the names that they may see. If there is none, ask it, as `ask_again` does."""
     kind = QuestionKind.EXPLAIN_PAST
     same = Question.objects.filter(cluster=cluster, kind=kind, inputs=dict(inputs), state=QuestionState.ANSWERED)
     return same.order_by("-id").first() or ask_again(user, cluster, kind, inputs, namespace)
 
 
 def ask_preview(user: User, cluster: Cluster, plan: str) -> Question:
-    """Ask what a plan that a form edits would do. Earlier previews of the user that are not answered are dropped: the
-    form shows another text now. Raises NoStudio and LimitReached."""
+    """Ask for the effects of a plan that is being edited in a form. The user's earlier unanswered previews are dropped,
+    because the form has changed since. Raises NoStudio and LimitReached."""
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
         inputs = {"plan": plan}
@@ -131,7 +132,7 @@ def ask_preview(user: User, cluster: Cluster, plan: str) -> Question:
 
 
 def wait_for_answer(question: Question, seconds: float) -> None:
-    """Wait until the question has ended, at most so long; `question` is then as its row is."""
+    """Wait until the question has ended, at most for this time; `question` is then reloaded from its row."""
     if question.state not in OPEN_STATES or not _waiting.acquire(blocking=False):
         return
     try:

@@ -40,10 +40,10 @@ class Trial:
 
 
 def prepare_trial(question: Question, histories: RunHistories) -> Trial:
-    """Bring the kept World of the question's cluster, and the ended runs that it needs, up to date. Raises NotFound if
-    its object is gone, and what `planned_changes` raises.
+    """Update the stored World of the question's cluster, and the ended runs that it needs.
 
-    The generation is read before the rows: what is tried is of this generation, or a newer one.
+    Raises NotFound if its object is gone, and the errors of `planned_changes`. The generation is read before the rows,
+    so the trial is of this generation or a newer one.
     """
     cluster = Cluster.objects.get(pk=question.cluster_id)
     now = time.time()
@@ -80,7 +80,7 @@ def _what_if(question: Question, cluster: Cluster, now: float, histories: RunHis
 def try_what_if(
     world: World, changes: Sequence[Change], now: float, go_on: GoOn, tell: Tell, ahead: Ahead | None = None
 ) -> Mapping[str, Any]:
-    """Try the changes; tell the first answer, and return both. With `ahead`, tell both, and add the hours ahead."""
+    """Try the changes; report the first answer, and return both. With `ahead`, report both, and add the hours ahead."""
     first: dict[str, Any] = {}
 
     def tell_first(found: FirstAnswer) -> None:

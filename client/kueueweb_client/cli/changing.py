@@ -19,7 +19,7 @@ _TRIES: Final = 5
 
 
 def read_object(asked: Client, noun: Noun, namespace: str, name: str) -> Object:
-    """An object with the version that a write compares. Raises `ClientError` for a kind that cannot be written."""
+    """Read an object with the version that a write compares. Raises `ClientError` for a kind that cannot be written."""
     if noun.source is Source.ROWS:
         raise ClientError(f"Forbidden: a {noun.kind} has no manifest to change")
     if noun.source is Source.WIRE:
@@ -28,7 +28,7 @@ def read_object(asked: Client, noun: Noun, namespace: str, name: str) -> Object:
 
 
 def write_object(asked: Client, noun: Noun, changed: Mapping[str, Any], *, dry_run: bool = False) -> Object:
-    """Replace an object. Raises `ApiError` with status 409 if it is another one than was read."""
+    """Replace an object. Raises `ApiError` with status 409 if it has changed since it was read."""
     content = {key: value for key, value in changed.items() if key != "status"}
     metadata = content.get("metadata") or {}
     if noun.source is Source.WIRE:
@@ -47,7 +47,7 @@ def change_object(
     *,
     dry_run: bool = False,
 ) -> bool:
-    """Change an object, and retry if another user changes it meanwhile. Return whether it differs from before."""
+    """Change an object, and retry if another user changes it meanwhile. Return whether it was changed."""
     for attempt in range(_TRIES):
         found = read_object(asked, noun, namespace, name)
         changed = change(found)
@@ -64,7 +64,7 @@ def change_object(
 
 
 def merged(found: Any, patch: Any) -> Any:
-    """A value after a JSON merge patch (RFC 7396)."""
+    """Merge a JSON merge patch (RFC 7396) into a value."""
     if not isinstance(patch, Mapping):
         return patch
     changed = dict(found) if isinstance(found, Mapping) else {}

@@ -44,7 +44,7 @@ def _key(url: str, cluster: str, noun: Noun, namespace: str) -> str:
 
 
 def remember(asked: Client, noun: Noun, namespace: str, names: Sequence[str]) -> None:
-    """Keep names that a command has shown, the newest first. A cache that cannot be written is skipped."""
+    """Remember names that a command has shown, the newest first. A cache that cannot be written is skipped."""
     if not names or (noun.namespaced and not namespace):
         return
     known = _load()
@@ -66,7 +66,7 @@ def remember(asked: Client, noun: Noun, namespace: str, names: Sequence[str]) ->
 
 
 def names(noun: Noun, namespace: str) -> list[str]:
-    """The names of a kind that are known; none without a context."""
+    """Return the known names of a kind; none without a context."""
     try:
         found = current(options.context)
     except ClientError:
@@ -76,7 +76,7 @@ def names(noun: Noun, namespace: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """The kinds that begin so; behind a comma the next one."""
+    """Complete a kind; after a comma, the next one."""
     before, comma, last = incomplete.rpartition(",")
     words = [noun.plural for noun in NOUNS] + ["all"]
     short = [word for noun in NOUNS for word in noun.words[1:]]
@@ -85,7 +85,7 @@ def kinds(incomplete: str) -> list[str]:
 
 
 def kinds_and_names(ctx: Any, args: list[str], incomplete: str) -> Iterator[str]:
-    """A kind, and behind it names of that kind; KIND/NAME too."""
+    """Complete a kind, and after it names of that kind; also KIND/NAME."""
     given = [word for word in (ctx.params.get("kinds") or ctx.params.get("names") or ()) if word]
     first = ctx.params.get("kind") or (given[0] if given else "")
     kind, slash, begun = incomplete.partition("/")

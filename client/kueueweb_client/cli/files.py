@@ -32,7 +32,8 @@ Files = Annotated[
 
 
 def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, str]]:
-    """Each file's name and text; of folders within folders if `recursive`. Raises `ClientError` for a missing file."""
+    """Return each file's name and text; with `recursive`, also of nested folders. Raises `ClientError` for a missing
+    file."""
     for name in names:
         if name == "-":
             yield "standard input", sys.stdin.read()
@@ -49,7 +50,7 @@ def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, s
 
 
 def documents(names: list[str], *, recursive: bool = False, kustomize: str = "") -> list[Mapping[str, Any]]:
-    """All objects of the files, those of a List one by one. Raises `ClientError` for text that is not YAML."""
+    """Read all objects of the files, with Lists unpacked. Raises `ClientError` for text that is not YAML."""
     import yaml
 
     found: list[Mapping[str, Any]] = []
@@ -93,7 +94,7 @@ def _with_namespace(document: Mapping[str, Any], namespace: str) -> Mapping[str,
 
 
 def read(names: list[str], namespace: str, *, recursive: bool = False, kustomize: str = "") -> list[Mapping[str, Any]]:
-    """All objects of the files, each with the namespace of the call where it needs one and has none."""
+    """Read all objects of the files, each with the namespace of the call if it needs one and has none."""
     if not (names or kustomize):
         raise typer.BadParameter("give files with -f, or a folder with -k", param_hint="--filename")
     found = documents(names, recursive=recursive, kustomize=kustomize)
@@ -101,7 +102,7 @@ def read(names: list[str], namespace: str, *, recursive: bool = False, kustomize
 
 
 def write_applied(result: ApplyResult) -> None:
-    """A line for each object, as kubectl writes it."""
+    """Write a line for each object, as kubectl does."""
     suffix = " (dry run)" if result["dry_run"] else ""
     for applied in result["objects"]:
         say(f"{applied['kind'].lower()}/{applied['name']} {applied['outcome']}{suffix}")

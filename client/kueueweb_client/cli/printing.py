@@ -41,7 +41,7 @@ class Format:
 
 
 def read_format(text: str) -> tuple[str, str]:
-    """The form and its argument of `-o`. Raises `ClientError` for another."""
+    """Parse `-o` into the form and its argument. Raises `ClientError` for an unknown form."""
     form, equals, argument = text.partition("=")
     if form.endswith("-file") and equals:
         form, argument = form.removesuffix("-file"), _file(argument)
@@ -105,7 +105,7 @@ class Printer(ABC):
 
     @abstractmethod
     def page(self, noun: Noun, items: Sequence[Row]) -> None:
-        """Write some objects of a kind: REST's rows for a table of a kind with such columns, else manifests."""
+        """Write some objects of a kind: REST's rows for a table of a kind with such columns, otherwise manifests."""
 
     def end(self) -> None:  # noqa: B027  # most have none
         """Write the end of the answer."""
@@ -259,7 +259,8 @@ def _joined(values: Sequence[Any]) -> str:
 
 
 def printer(form: Format, *, single: bool, prefixed: bool = False) -> Printer:
-    """The printer of a format. `single`: of one named object, or of objects one after the other as they change."""
+    """Return the printer of a format. `single`: it prints one named object, or objects one after another as they
+    change."""
     match form.form:
         case "json":
             return _OneJson(form) if single else _JsonList(form)
@@ -276,13 +277,13 @@ def printer(form: Format, *, single: bool, prefixed: bool = False) -> Printer:
 
 
 def sorted_by(text: str, items: Iterable[Row]) -> list[Row]:
-    """The manifests in the order of a field: `.metadata.creationTimestamp`."""
+    """Sort the manifests by a field such as `.metadata.creationTimestamp`."""
     found = read_path(text)
     return sorted(items, key=lambda item: sort_key(found.find(item)))
 
 
 def row_object(noun: Noun, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of REST as an object in Kubernetes' form: its fields, in camel case, are the status."""
+    """Convert a row of REST to an object in Kubernetes' form: its fields, in camel case, become the status."""
     names = {"name": row.get("name") or row.get("uuid") or str(row.get("id", ""))}
     kept = {key: row[key] for key in ("namespace", "uid", "labels") if row.get(key)}
     made = {"creationTimestamp": row["created_at"]} if row.get("created_at") else {}
@@ -302,5 +303,5 @@ def _camel(value: Any) -> Any:
 
 
 def cells_of(*values: Any) -> list[str]:
-    """Values as cells."""
+    """Write values as cells."""
     return [NONE if value is None else shown(value) for value in values]

@@ -57,7 +57,7 @@ class Selection:
     limit: int = 0
 
     def fields_of(self, noun: Noun) -> str:
-        """The field selector with REST's filters in the words of the wire format."""
+        """Translate REST's filters to the field selector of the wire format."""
         parts = [self.fields] if self.fields else []
         for key, value in self.filters.items():
             if key == "status":  # for several names, print none of them
@@ -79,7 +79,7 @@ class Reader:
         """The version of the list that was read, from which it can be watched."""
 
     def pages(self) -> Iterator[list[Row]]:
-        """The pages of the list, each as it is read, up to the limit."""
+        """Yield the pages of the list as they are read, up to the limit."""
         left = self._selection.limit
         for page in self._named() if self._selection.names else self._sorted():
             found = page[:left] if left else page
@@ -210,7 +210,8 @@ class Reader:
             )
 
     def rows_named(self, keys: Sequence[str]) -> list[Row]:
-        """REST's rows of workloads, each named as namespace/name, in this order; without those that are gone."""
+        """Return REST's rows of workloads, named as namespace/name, in this order; without those that no longer
+        exist."""
         found = {
             f"{row['namespace']}/{row['name']}": row for row in self._client.rows("workloads", names=",".join(keys))
         }
@@ -272,7 +273,7 @@ def _applicable(item: Object) -> Object:
 
 
 def workload_of_job(client: Client, namespace: str, kind: str, job: str) -> str:
-    """The name of the workload of a job. Raises `ApiError` (404) if there is none."""
+    """Return the name of the workload of a job. Raises `ApiError` (404) if there is none."""
     for row in client.workloads(namespace=namespace, search=job):
         owner = row.get("owner") or {}
         if owner.get("name") == job and (not kind or owner.get("kind", "").lower() == kind.lower()):
@@ -281,7 +282,7 @@ def workload_of_job(client: Client, namespace: str, kind: str, job: str) -> str:
 
 
 def changes(client: Client, noun: Noun, selection: Selection, *, for_table: bool) -> Iterator[list[Row]]:
-    """The list, and from then on the objects that change, as they change; without an end."""
+    """Yield the list, and then the objects as they change, without end."""
     if noun.source is not Source.WIRE:
         yield from _polled(client, noun, selection, for_table=for_table)
         return

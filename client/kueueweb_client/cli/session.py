@@ -54,7 +54,7 @@ At = Annotated[str, typer.Option(help="Show an earlier state: a time with its zo
 
 
 def client(at: str = "") -> Client:
-    """A client for this call; `at`: it reads the state of that moment."""
+    """Return a client for this call; with `at`, it reads the state of that moment."""
     from kueueweb_client.client import Client  # importing an HTTP library takes longer than everything else together
 
     found = context()
@@ -62,7 +62,7 @@ def client(at: str = "") -> Client:
 
 
 def namespace_of(given: str) -> str:
-    """The given namespace, else the option's, else the context's. Raises `ClientError` without any."""
+    """Return the given namespace, or else the option's, or else the context's. Raises `ClientError` if none is set."""
     found = given or options.namespace or context().namespace
     if not found:
         raise ClientError(
@@ -72,7 +72,7 @@ def namespace_of(given: str) -> str:
 
 
 def noun_of(word: str) -> Noun:
-    """The kind with this name, plural or short name. Raises a usage error for an unknown one."""
+    """Return the kind with this name, plural or short name. Raises a usage error for an unknown one."""
     noun = noun_named(word)
     if noun is None:
         raise typer.BadParameter(f'unsupported kind "{word}". `kueueweb api-resources` lists the kinds')
@@ -80,12 +80,12 @@ def noun_of(word: str) -> Noun:
 
 
 def names_of(noun: Noun, name: str, namespace: str) -> tuple[str, ...]:
-    """The parts of an object's address: its namespace, if its kind has one, and its name."""
+    """Return the parts of an object's address: its namespace, if its kind has namespaces, and its name."""
     return (namespace_of(namespace), name) if noun.namespaced else (name,)
 
 
 def write_rows(noun: Noun, rows: Iterable[Mapping[str, Any]], output: Output, *, all_namespaces: bool = False) -> int:
-    """Write a list of REST's rows in the shape that was asked for; returns the number of rows."""
+    """Write a list of REST's rows in the requested format; return the number of rows."""
     found = list(rows)
     if output is Output.JSON:
         say(json.dumps(found, indent=2, ensure_ascii=False))
@@ -101,19 +101,19 @@ def write_rows(noun: Noun, rows: Iterable[Mapping[str, Any]], output: Output, *,
 
 
 def write_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, with_headers: bool = True) -> None:
-    """A table as kubectl writes it: no lines, columns as wide as their content."""
+    """Write a table as kubectl does: no lines, columns as wide as their content."""
     from kueueweb_client.cli.printing import Table
 
     Table(titles, with_headers=with_headers).write(rows)
 
 
 def say(text: str) -> None:
-    """A line of the answer."""
+    """Write a line of the answer."""
     write(text + "\n")
 
 
 def write(text: str) -> None:
-    """A part of the answer. Raises `ClosedOutput` when its reader has enough."""
+    """Write a part of the answer. Raises `ClosedOutput` when its reader has stopped reading."""
     try:
         sys.stdout.write(text)
     except BrokenPipeError:
@@ -121,7 +121,7 @@ def write(text: str) -> None:
 
 
 def write_now(text: str) -> None:
-    """The same, so that its reader has it before anything else is asked for."""
+    """Write a part of the answer at once, so that its reader has it before the next request."""
     write(text)
     try:
         sys.stdout.flush()

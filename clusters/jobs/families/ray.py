@@ -137,7 +137,7 @@ class RayJobKind(JobKind):
                 group["replicas"] = replicas
 
     def ray_cluster_name(self, job: JsonObject) -> str:
-        """The RayCluster that the job has created, "" while there is none."""
+        """Return the name of the RayCluster that the job has created; "" if it has created none."""
         return ""
 
     def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
@@ -151,7 +151,7 @@ class RayJobKind(JobKind):
         return super().slice_name(job) + (f"_{made}" if made else "")
 
     def follow_autoscaler(self, pod_sets: Sequence[JsonObject], job: JsonObject, context: JobContext) -> None:
-        """Counts workers as the autoscaler of the RayCluster requests them. Raises JobError."""
+        """Set the worker counts to those that the autoscaler of the RayCluster requests. Raises JobError."""
         name = self.ray_cluster_name(job)
         if not is_elastic(job) or not self.cluster(job).get("enableInTreeAutoscaling") or not name:
             return

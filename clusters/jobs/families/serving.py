@@ -80,7 +80,7 @@ class ServingKind(JobKind):
         return integer_at(job, "status", "readyReplicas") >= integer_at(job, "spec", "replicas", default=1)
 
     def workload_names(self, job: JsonObject) -> list[str]:
-        """Return the names of the workloads that the pods of the object need; empty where each pod is one."""
+        """Return the names of the workloads that the pods of the object need; empty if each pod is a workload."""
         return []
 
     # The webhooks
@@ -93,7 +93,7 @@ class ServingKind(JobKind):
 
     @abstractmethod
     def mark_templates(self, job: JsonObject) -> None:
-        """Gates the pods of a managed object."""
+        """Gate the pods of a managed object."""
 
     def mark(self, template: JsonObject, job: JsonObject) -> None:
         """Copy queue and priority to the pods of a template, and label the pods with their owner."""
@@ -118,10 +118,10 @@ class ServingKind(JobKind):
 
     @abstractmethod
     def reconcile(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
-        """One pass over one object and its pods. Raises JobError."""
+        """Run one pass over one object and its pods. Raises JobError."""
 
     def reconcile_pods(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
-        """The part of a pass for the pods of an object: make them members of their workloads' groups."""
+        """Run the part of a pass that concerns the pods of an object: make them members of their workloads' groups."""
 
     def maker_of(self, pod: JsonObject) -> str:
         """The name of the object that created a pod, from the pod's controller reference."""
@@ -139,7 +139,7 @@ class ServingKind(JobKind):
 
 
 def check_selector(job: JsonObject) -> FieldErrors:
-    """The API server's rule: a selector selects the pods of the template."""
+    """Check the API server's rule that a selector selects the pods of the template."""
     selector = dig(job, "spec", "selector")
     if not isinstance(selector, dict):
         return [required("spec.selector", "Required value: it selects the pods of the template")]
@@ -186,13 +186,13 @@ def _check_same(path: str, old: Any, new: Any, field: str) -> FieldErrors:
 
 
 def let_run(pod: JsonObject, store: ObjectStore) -> None:
-    """Lets a pod run without admission."""
+    """Let a pod run without admission."""
     if remove_gates(pod, keys.ADMISSION_GATE, keys.TOPOLOGY_GATE):
         store.write(pod)
 
 
 def is_of_old_revision(pod: JsonObject, stateful_set: JsonObject) -> bool:
-    """Whether a rollout is under way and the pod is one that it is going to replace."""
+    """Return whether a rollout is in progress that will replace the pod."""
     status = stateful_set.get("status") or {}
     current = status.get("currentRevision") or ""
     return current != (status.get("updateRevision") or "") and current == labels_of(pod).get(REVISION_LABEL, "")

@@ -30,7 +30,7 @@ def is_true(obj: Mapping[str, Any], kind: str) -> bool:
 
 
 def set_condition(obj: JsonObject, kind: str, status: bool, reason: str, message: str, now: str) -> bool:
-    """Whether anything changed; the time of the transition moves with the status."""
+    """Set the condition; return whether anything changed. The time of the transition changes with the status."""
     conditions = mapping_at(obj, "status").setdefault("conditions", [])
     wanted = {"status": "True" if status else "False", "reason": reason, "message": message}
     for condition in conditions:
@@ -70,7 +70,7 @@ def is_active(workload: Mapping[str, Any]) -> bool:
 
 
 def finish(workload: JsonObject, reason: str, message: str, now: str) -> bool:
-    """Whether the workload was not finished before."""
+    """Finish the workload; return whether it was unfinished before."""
     return not is_finished(workload) and set_condition(workload, FINISHED, True, reason, message, now)
 
 
@@ -83,7 +83,7 @@ def release_quota(workload: JsonObject, reason: str, message: str, now: str) -> 
 
 
 def is_single_pod(workload: Mapping[str, Any]) -> bool:
-    """Whether the workload is one pod that no controller recreates: it ends with its pod."""
+    """Return whether the workload is one pod that no controller recreates. Such a workload ends with its pod."""
     owners = dig(workload, "metadata", "ownerReferences") or []
     if len(owners) != 1 or annotations_of(workload).get(keys.IS_GROUP_WORKLOAD) == "true":
         return False

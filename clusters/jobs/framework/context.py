@@ -45,7 +45,7 @@ class JobContext:
     """Kinds whose jobs other controllers manage (externalFrameworks)."""
 
     def namespace_is_managed(self, namespace: str) -> bool:
-        """Whether jobs of the namespace may be managed. Raises JobError if there is no such namespace."""
+        """Return whether jobs of the namespace may be managed. Raises JobError if the namespace does not exist."""
         selector = self.settings.managed_jobs_namespace_selector
         if selector is None:
             return True
@@ -55,12 +55,14 @@ class JobContext:
         return selector.matches(labels_of(found))
 
     def is_enabled(self, reference: Mapping[str, str]) -> bool:
-        """Whether an owner reference names a kind with an enabled integration, of kueueweb or of another program."""
+        """Return whether an owner reference names a kind with an enabled integration, of kueueweb or of another
+        program."""
         kind = (reference.get("apiVersion", ""), reference.get("kind", ""))
         return kind in self.external or (kind in self.kinds and (not self.enabled or kind in self.enabled))
 
     def name_of_kind(self, reference: Mapping[str, str]) -> str:
-        """The name by which an owner reference is looked up among externally managed kinds: Kind.version.group."""
+        """Return the name under which an owner reference is looked up among externally managed kinds:
+        Kind.version.group."""
         api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
         if (api_version, kind) not in self.external:
             return kind

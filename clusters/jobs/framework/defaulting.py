@@ -23,7 +23,7 @@ def default_queue(job: JsonObject, context: JobContext) -> None:
 
 
 def default_priority_class(job: JsonObject, context: JobContext) -> None:
-    """Names the WorkloadPriorityClass `default`, where there is one and Kueue's gate for it is on."""
+    """Set the WorkloadPriorityClass `default`, if it exists and Kueue's gate for it is on."""
     if not context.settings.defaults_priority_class or priority_class_of(job) or _owner_is_managed(job, context):
         return
     if context.objects.get("WorkloadPriorityClass", "", DEFAULT_NAME) is not None:
@@ -31,7 +31,7 @@ def default_priority_class(job: JsonObject, context: JobContext) -> None:
 
 
 def runs_in_other_clusters(job: JsonObject, context: JobContext) -> bool:
-    """Whether the job's queue hands its jobs to other clusters (MultiKueue)."""
+    """Return whether the job's queue sends its jobs to other clusters (MultiKueue)."""
     label = labels_of(job).get(keys.QUEUE_NAME)
     queue = context.cluster_queue_of(namespace_of(job), label) if label is not None else None
     if queue is None:

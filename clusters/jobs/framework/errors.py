@@ -75,12 +75,12 @@ def too_long(field: str, max_bytes: int) -> FieldError:
 
 
 def immutable(field: str, old: Any, new: Any) -> FieldErrors:
-    """An error if the two values differ; absent and empty are alike."""
+    """Return an error if the two values differ; absent and empty are equal."""
     return [] if (old or None) == (new or None) else [invalid(field, new, "field is immutable")]
 
 
 def distinct(errors: Iterable[FieldError]) -> FieldErrors:
-    """Each error once: rules overlap."""
+    """Return each error once, because rules overlap."""
     return list(dict.fromkeys(errors))
 
 

@@ -23,7 +23,7 @@ class BadSyntax(ValueError):
 
 
 def parse_integer(text: str, *, bits: int = 64, function: str = "Atoi") -> int:
-    """A decimal number that fits into this many bits. Raises `BadSyntax`."""
+    """Parse a decimal number that fits into this many bits. Raises `BadSyntax`."""
     if not _INTEGER.fullmatch(text):
         raise BadSyntax(function, text, "invalid syntax")
     value = int(text)
@@ -37,7 +37,7 @@ def parse_int32(text: str) -> int:
 
 
 def is_unsigned(text: str) -> bool:
-    """Whether the text is a number of 64 bits without a sign."""
+    """Return whether the text is an unsigned 64-bit number."""
     return bool(_UNSIGNED.fullmatch(text)) and int(text) < 2**64
 
 
@@ -51,12 +51,12 @@ def parse_boolean(text: str) -> bool:
 
 
 def to_int32(value: int) -> int:
-    """Convert to 32 bits as Go does, by cutting the upper bits off."""
+    """Convert to 32 bits as Go does, by dropping the upper bits."""
     return (value + 2**31) % 2**32 - 2**31
 
 
 def parse_json(text: str) -> Any:
-    """Raises ValueError, also for the numbers that are Python's but not JSON's."""
+    """Parse JSON. Raises ValueError, also for numbers that Python accepts but JSON does not."""
 
     def refuse(word: str) -> Any:
         raise ValueError(f"{word} is not JSON")

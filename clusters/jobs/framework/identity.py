@@ -31,7 +31,7 @@ def priority_class_of(obj: Mapping[str, Any]) -> str:
 
 
 def prebuilt_workload_of(obj: Mapping[str, Any]) -> str:
-    """The workload that the job wants to use; the annotation takes precedence over the label."""
+    """Return the workload that the job wants to use; the annotation takes precedence over the label."""
     return annotations_of(obj).get(keys.PREBUILT_WORKLOAD) or labels_of(obj).get(keys.PREBUILT_WORKLOAD, "")
 
 

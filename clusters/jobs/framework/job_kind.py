@@ -54,7 +54,7 @@ class TemplateSite:
 
     @classmethod
     def under(cls, holder: JsonObject, path: str, name: str, count: int, labels: PodLabels = NO_LABELS) -> TemplateSite:
-        """The `template` of a mapping."""
+        """Return the `template` of a mapping."""
         return cls(name, count, mapping_at(holder, "template"), f"{path}.template.metadata", labels)
 
 
@@ -137,7 +137,7 @@ class JobKind(ABC):
         return f"{api_version}, Kind={self.kind}"
 
     def as_kept(self, job: JsonObject) -> JsonObject:
-        """A copy of the object as the API server would return it."""
+        """Return a copy of the object as the API server would return it."""
         return {
             key: without_empty_texts(value, self.kept_texts, self.omitted_zeros if key == "status" else frozenset())
             for key, value in copy.deepcopy(job).items()
@@ -155,33 +155,34 @@ class JobKind(ABC):
 
     @abstractmethod
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        """The templates, in the order of the pod sets; missing ones are created in the job."""
+        """Return the templates, in the order of the pod sets; missing ones are created in the job."""
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
-        """The pod sets of the job's workload. Raises JobError."""
+        """Return the pod sets of the job's workload. Raises JobError."""
         return [
             make_pod_set(site.name, site.count, site.template, site.labels, minimum=site.minimum)
             for site in self.sites(job)
         ]
 
     def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
-        """The job's own templates, each with the name of its pod set."""
+        """Return the job's own templates, each with the name of its pod set."""
         return [(site.name.lower(), site.template) for site in self.sites(job)]
 
     def run_sites(self, job: JsonObject, context: JobContext) -> list[TemplateSite]:
-        """The templates of its pods. Raises JobError."""
+        """Return the templates of the job's pods. Raises JobError."""
         return self.sites(job)
 
     def workload_count(self, job: JsonObject) -> int:
-        """The number of workloads of the job."""
+        """Return the number of workloads of the job."""
         return 1
 
     def hands_over(self, job: JsonObject) -> JsonObject:
-        """The object from which its new workload takes over the labels and annotations that the Configuration names."""
+        """Return the object whose labels and annotations, as named by the Configuration, are copied to its new
+        workload."""
         return job
 
     def selector_of_pods(self, job: JsonObject) -> str:
-        """For a kind whose pods are stopped one by one, the selector of all its pods."""
+        """Return the selector of all its pods, for a kind whose pods are stopped one by one."""
         return ""
 
     def group_of(self, pod: JsonObject) -> str:
@@ -193,7 +194,7 @@ class JobKind(ABC):
         return []
 
     def priority_class(self, job: JsonObject) -> str | None:
-        """The PriorityClass that the job itself names; None if the kind leaves that to the pods."""
+        """Return the PriorityClass that the job itself names; None if the kind leaves that to the pods."""
         return None
 
     def pod_label_selector(self, job: JsonObject) -> str | None:
@@ -212,7 +213,7 @@ class JobKind(ABC):
         assign(job, self.suspend_path, False)
 
     def start(self, job: JsonObject, infos: Sequence[PodSetInfo], context: JobContext) -> None:
-        """Merges the admission into the job and lets it run. Raises CannotStart; the job is then unusable."""
+        """Merge the admission into the job, and let it run. Raises CannotStart; the job is then unusable."""
         sites = self.sites(job)
         expect_infos(len(sites), infos)
         self.resume(job)
@@ -220,21 +221,21 @@ class JobKind(ABC):
             merge_into_template(site.template, info)
 
     def stop(self, job: JsonObject, infos: Sequence[PodSetInfo] | None) -> None:
-        """Suspends the job and restores its templates. Raises JobError: changes made before it are kept."""
+        """Suspend the job and restore its templates. Raises JobError; changes made before that are kept."""
         if not self.is_suspended(job):
             self.suspend(job)
             if infos is not None:
                 self.restore(job, infos)
 
     def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        """Restores the templates from the pod sets; does nothing if the numbers differ."""
+        """Restore the templates from the pod sets; do nothing if their numbers differ."""
         sites = self.sites(job)
         if len(sites) == len(infos):
             for site, info in zip(sites, infos, strict=True):
                 restore_template(site.template, info)
 
     def is_stopped(self, job: JsonObject) -> bool:
-        """Whether all pods of a suspended job are gone, and none can be created."""
+        """Return whether all pods of a suspended job are gone, and none can be created."""
         return self.is_suspended(job) and not self.is_active(job)
 
     def status_before_change(self, job: JsonObject) -> JsonObject | None:
@@ -248,26 +249,27 @@ class JobKind(ABC):
 
     @abstractmethod
     def outcome(self, job: JsonObject) -> Outcome:
-        """Whether the job has finished."""
+        """Return whether, and how, the job has finished."""
 
     @abstractmethod
     def is_active(self, job: JsonObject) -> bool:
-        """Whether pods of the job may still run."""
+        """Return whether pods of the job may still run."""
 
     @abstractmethod
     def pods_ready(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether all pods are ready, or done."""
+        """Return whether all pods are ready, or done."""
 
     def reclaimable_pods(self, job: JsonObject, context: JobContext) -> list[JsonObject] | None:
-        """Pods that will not be needed again, {name, count} per pod set; None if the kind does not report them."""
+        """Return the pods that will not be needed again, {name, count} per pod set; None if the kind does not report
+        them."""
         return None
 
     def is_on_hold(self, job: JsonObject) -> bool | None:
-        """Whether the job waits for its author; None where that does not happen."""
+        """Return whether the job waits for its author; None if the kind has no such state."""
         return None
 
     def is_skipped(self, job: JsonObject) -> bool | None:
-        """Whether the controller keeps away; None where that does not happen."""
+        """Return whether the controller ignores the job; None if the kind has no such state."""
         return None
 
     # Elastic jobs
@@ -277,7 +279,7 @@ class JobKind(ABC):
         return str(dig(job, "metadata", "generation") or 0)
 
     def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
-        """Annotations that an elastic job needs on itself."""
+        """Return the annotations that an elastic job needs on itself."""
         return {}
 
     # The webhooks
@@ -314,7 +316,7 @@ class JobKind(ABC):
         return []
 
     def check_topology(self, job: JsonObject, context: JobContext) -> FieldErrors:
-        """The topology annotations of all templates. Raises JobError if they can't be read at all."""
+        """Check the topology annotations of all templates. Raises JobError if they cannot be read at all."""
         sites = self.sites(job)
         pod_sets, failure = self.try_pod_sets(job, context)
         if failure is not None and self.reads_topology_off_pod_sets:
@@ -345,7 +347,7 @@ class JobKind(ABC):
         return []
 
     def is_watched_over(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the stricter rules for managed jobs apply."""
+        """Return whether the stricter rules for managed jobs apply."""
         return context.settings.manage_jobs_without_queue_name or bool(queue_name_of(job))
 
 
@@ -356,6 +358,6 @@ def expect_infos(count: int, infos: Sequence[Any]) -> None:
 
 
 def integer_at(obj: JsonObject, *path: str, default: int = 0) -> int:
-    """A number of the object; absent is the default."""
+    """Read a number of the object; if it is absent, return the default."""
     value = dig(obj, *path)
     return default if value is None else int(value)

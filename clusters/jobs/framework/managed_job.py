@@ -52,7 +52,7 @@ class ManagedJob:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the job no longer exists, or is being deleted."""
+        """Return whether the job no longer exists, or is being deleted."""
         return not self.found or is_being_deleted(self.object)
 
     def is_skipped(self) -> bool:
@@ -77,7 +77,7 @@ class ManagedJob:
         return self.kind.reclaimable_pods(self.object, self.context)
 
     def set_own_conditions(self, workload: JsonObject) -> bool:
-        """Conditions that only some jobs have; whether any changed."""
+        """Set the conditions that only some jobs have; return whether any changed."""
         return False
 
     def follows_queue_changes(self) -> bool:
@@ -86,7 +86,7 @@ class ManagedJob:
     # Its workloads
 
     def workloads(self) -> list[JsonObject]:
-        """The workloads that name the job as an owner."""
+        """Return the workloads that name the job as an owner."""
         return workloads_of((self.kind.api_version, self.kind.kind, self.name), self.namespace, self.store)
 
     def finish_orphans(self) -> None:
@@ -101,7 +101,7 @@ class ManagedJob:
         """Clean up when the job no longer needs a workload."""
 
     def find_match(self) -> tuple[JsonObject | None, list[JsonObject]]:
-        """The workload that matches the job, and the job's other workloads. Raises JobError."""
+        """Return the workload that matches the job, and the job's other workloads. Raises JobError."""
         match: JsonObject | None = None
         others = []
         for workload in self.workloads():
@@ -112,7 +112,7 @@ class ManagedJob:
         return match, others
 
     def is_equivalent(self, workload: JsonObject) -> bool:
-        """Whether a workload matches the job. Raises JobError."""
+        """Return whether a workload matches the job. Raises JobError."""
         owner = controller_of(workload) or {}
         if (owner.get("name"), owner.get("uid")) != (name_of(self.object), uid_of(self.object)):
             return False
@@ -151,7 +151,7 @@ class ManagedJob:
         return pod_sets
 
     def own(self, workload: JsonObject) -> None:
-        """Takes a prebuilt workload over."""
+        """Take over a prebuilt workload."""
         owner = controller_of(workload)
         if owner is None or owner.get("uid") != uid_of(self.object):
             add_owner(workload, self.object, controller=True)
@@ -159,7 +159,7 @@ class ManagedJob:
             self.store.write(workload)
 
     def new_workload(self) -> JsonObject:
-        """The workload that the job needs. Raises JobError."""
+        """Build the workload that the job needs. Raises JobError."""
         extra = self.kind.slice_name(self.object) if is_elastic(self.object) else ""
         keys_to_copy = self.context.settings.label_keys_to_copy
         workload = new_workload(name_for(self.object, extra), self.object, self.pod_sets(), keys_to_copy)
@@ -170,7 +170,7 @@ class ManagedJob:
     # Start and stop
 
     def runs_as(self, workload: JsonObject) -> bool:
-        """Whether the job, which is not suspended, runs as the workload was admitted."""
+        """Return whether the job, which is not suspended, runs as the workload was admitted."""
         return True
 
     def start(self, workload: JsonObject, infos: Sequence[PodSetInfo]) -> None:
@@ -185,14 +185,14 @@ class ManagedJob:
         self.store.write(self.object)
 
     def stop(self, workload: JsonObject | None, reason: str, message: str) -> None:
-        """Raises JobError if the job can't be restored yet; it is suspended even so."""
+        """Stop the job. Raises JobError if the job cannot be restored yet; it is suspended even then."""
         try:
             self.kind.stop(self.object, self.own_infos(workload))
         finally:
             self.store.write(self.object)
 
     def own_infos(self, workload: JsonObject | None) -> list[PodSetInfo] | None:
-        """The values of each pod set that a stopped job gets back."""
+        """Return the values of each pod set that a stopped job gets back."""
         return infos_of_workload(workload)
 
     def annotate(self) -> None:
@@ -204,7 +204,7 @@ class ManagedJob:
 
 
 def workloads_of(owner: tuple[str, str, str], namespace: str, store: ObjectStore) -> list[JsonObject]:
-    """The workloads that an object owns: its apiVersion, kind and name."""
+    """Return the workloads that an object owns, given its apiVersion, kind and name."""
     return [
         workload
         for workload in store.list("Workload", namespace)

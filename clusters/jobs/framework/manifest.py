@@ -11,9 +11,8 @@ _LEAVES: Final = frozenset({str, int, bool, float, type(None)})
 
 
 def copied(value: Any) -> Any:
-    """A copy of JSON that shares nothing with the original, at a tenth of the cost of `copy.deepcopy`, which looks for
-    cycles.
-    """
+    """Copy JSON so that it shares nothing with the original, at a tenth of the cost of `copy.deepcopy`, which checks
+    for cycles."""
     # Most values are texts and numbers: a call for each would cost as much as the rest.
     if isinstance(value, dict):
         return {key: each if type(each) in _LEAVES else copied(each) for key, each in value.items()}
@@ -23,7 +22,7 @@ def copied(value: Any) -> Any:
 
 
 def dig(obj: Mapping[str, Any], *path: str) -> Any:
-    """The value at a path; None if a step is missing."""
+    """Return the value at a path; None if a step is missing."""
     here: Any = obj
     for name in path:
         if type(here) is not dict and not isinstance(here, Mapping):  # the second test costs thirty times the first
@@ -33,7 +32,7 @@ def dig(obj: Mapping[str, Any], *path: str) -> Any:
 
 
 def mapping_at(obj: JsonObject, *path: str) -> JsonObject:
-    """The mapping at a path, created if it is missing: writes to it change the object."""
+    """Return the mapping at a path, and create it if it is missing: writes to it change the object."""
     here = obj
     for name in path:
         if not isinstance(here.get(name), dict):
@@ -95,7 +94,7 @@ def group_of(api_version: str) -> str:
 
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The owner reference of the object's controller."""
+    """Return the owner reference of the object's controller."""
     owners = dig(obj, "metadata", "ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
 
@@ -108,7 +107,7 @@ def owner_reference(owner: Mapping[str, Any], *, controller: bool) -> JsonObject
 
 
 def add_owner(obj: JsonObject, owner: Mapping[str, Any], *, controller: bool = False) -> bool:
-    """Adds an owner reference, in the place of one to the same owner; whether the object changed."""
+    """Add an owner reference, in place of one to the same owner; return whether the object changed."""
     metadata = mapping_at(obj, "metadata")
     owners = list(metadata.get("ownerReferences") or ())
     added = owner_reference(owner, controller=controller)
@@ -138,10 +137,8 @@ _TEXT_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels", 
 
 
 def without_empty_texts(value: Any, kept: frozenset[str] = frozenset(), zeros: frozenset[str] = frozenset()) -> Any:
-    """A value as the API server keeps it: it leaves out most texts that are empty.
-
-    `kept` are fields whose empty texts stay; `zeros` fields that are left out when they are 0.
-    """
+    """Return a value as the API server keeps it, without most empty texts. `kept` are fields whose empty texts stay;
+    `zeros` are fields that are left out when they are 0."""
     if isinstance(value, list):
         return [without_empty_texts(item, kept, zeros) for item in value]
     if not isinstance(value, dict):

@@ -38,7 +38,7 @@ class PodSetInfo:
         tolerations: Sequence[JsonObject] | None,
         scheduling_gates: Sequence[JsonObject] | None = None,
     ) -> None:
-        """Merges more into it. Raises CannotStart if a key has another value already."""
+        """Merge further values. Raises CannotStart if a key already has another value."""
         self.annotations = _merged("annotations", self.annotations, annotations)
         self.labels = _merged("labels", self.labels, labels)
         self.node_selector = _merged("nodeSelector", self.node_selector, node_selector)
@@ -175,7 +175,7 @@ def _replaced_annotations(info: PodSetInfo) -> tuple[str, ...]:
 
 
 def restore_template(template: JsonObject, info: PodSetInfo) -> None:
-    """Restores a template from the pod set, and removes later additions."""
+    """Restore a template from the pod set, and remove later additions."""
     _write(
         template,
         {

@@ -27,10 +27,8 @@ def make_pod_set(
     minimum: int | None = None,
     annotated: Mapping[str, Any] | None = None,
 ) -> JsonObject:
-    """A pod set with a copy of the template; `annotated` states the topology, if not the template.
-
-    Raises JobError if the topology can't be read.
-    """
+    """Build a pod set with a copy of the template; `annotated` is the object that states the topology if the template
+    does not. Raises JobError if the topology cannot be read."""
     request = topology_request(template if annotated is None else annotated, labels)
     pod_set: JsonObject = {"name": name.lower(), "count": count, "template": copied(dict(template))}
     for container in _containers(pod_set["template"]):
@@ -56,7 +54,7 @@ def _last_of_each_name(variables: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def same_pods(one: Sequence[JsonObject], other: Sequence[JsonObject], *, tolerations: bool) -> bool:
-    """Whether two lists of pod sets would create the same pods, as far as a workload depends on it."""
+    """Return whether two lists of pod sets would create the same pods, as far as a workload depends on them."""
     compared = ("containers", "initContainers", "tolerations") if tolerations else ("containers", "initContainers")
     return len(one) == len(other) and all(_alike(mine, its, compared) for mine, its in zip(one, other, strict=True))
 
@@ -71,7 +69,7 @@ def _alike(mine: JsonObject, its: JsonObject, compared: Sequence[str]) -> bool:
 
 
 def canonical(value: Any, key: str = "") -> Any:
-    """A value in which absent, null and empty are alike, and quantities are amounts."""
+    """Return a value in which absent, null and empty are equal, and quantities are amounts."""
     if isinstance(value, Mapping):
         amounts = key in _QUANTITIES
         items = {name: _amount(item) if amounts else canonical(item, name) for name, item in value.items()}

@@ -33,7 +33,7 @@ def latest_with_quota(workloads: Sequence[JsonObject]) -> JsonObject | None:
 
 
 def replaced_by(workload: JsonObject) -> str | None:
-    """The key of the slice that this one replaces."""
+    """Return the key of the slice that this one replaces."""
     return annotations_of(workload).get(keys.REPLACED_SLICE)
 
 
@@ -42,7 +42,7 @@ def _key(workload: JsonObject) -> str:
 
 
 def link_slice(workload: JsonObject, workloads: Sequence[JsonObject]) -> None:
-    """Marks a new workload as a slice, and as the replacement of the existing one. Raises JobError."""
+    """Mark a new workload as a slice that replaces the existing one. Raises JobError."""
     existing = unfinished(workloads)
     if len(existing) > 1:
         raise JobError(f"unexpected workload-slices count: {len(existing)}")
@@ -58,8 +58,8 @@ def link_slice(workload: JsonObject, workloads: Sequence[JsonObject]) -> None:
 def fit_slices(
     workloads: Sequence[JsonObject], pod_sets: Sequence[JsonObject], store: ObjectStore, now: str
 ) -> tuple[JsonObject | None, bool]:
-    """The slice that matches the job as it is, None if a new one is needed; and whether slices can match it at all:
-    they cannot if the job's pod sets changed."""
+    """Return the slice that matches the job as it is, None if a new slice is needed. Also return whether a slice can
+    match at all: none can if the job's pod sets changed."""
     existing = unfinished(workloads)
     selected = existing[0] if len(existing) == 1 else _select(existing, store, now)
     if selected is None:

@@ -16,7 +16,7 @@ class Objects(Protocol):
     """The other objects of the cluster, for rules that only read."""
 
     def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
-        """The object, or None; the namespace is empty for kinds that have none."""
+        """Return the object; None if it does not exist. The namespace is empty for kinds without namespaces."""
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
         """All objects of a kind in a namespace (all namespaces without one), by name."""
@@ -41,7 +41,8 @@ class ObjectStore:
         return [copied(self._objects[key]) for key in keys]
 
     def present(self, kind: str) -> Sequence[JsonObject]:
-        """All objects of a kind, by name: the objects themselves, which the caller may read and must not change."""
+        """Return all objects of a kind, by name. These are the objects themselves: the caller may read them and must
+        not change them."""
         return [self._objects[key] for key in sorted(key for key in self._objects if key[0] == kind)]
 
     def kinds(self) -> Iterator[Key]:
@@ -54,7 +55,7 @@ class ObjectStore:
         self.write(obj)
 
     def write(self, obj: JsonObject) -> None:
-        """Creates or replaces an object; one that is being deleted disappears with its last finalizer."""
+        """Create or replace an object; an object that is being deleted disappears with its last finalizer."""
         if _is_gone(obj):
             self._remove(_key(obj))
         elif self._objects.get(_key(obj)) != obj:

@@ -44,7 +44,7 @@ def is_label_value(text: str) -> bool:
 
 
 def label_name_problems(text: str) -> list[str]:
-    """Return the reasons why a text is no key of a label: `name` or `prefix/name`."""
+    """Return the reasons why a text is not a label key: `name` or `prefix/name`."""
     parts = text.split("/")
     if len(parts) > 2:
         prefix = "an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -73,7 +73,7 @@ def check_subdomain(field: str, text: str) -> FieldErrors:
 
 
 def check_gate(field: str, gate: str) -> FieldErrors:
-    """An admission gate is a path under a domain, as `managedBy` is."""
+    """Check an admission gate, which is a path under a domain, like `managedBy`."""
     errors = _check_domain_path(field, gate)
     if len(gate.encode()) > _MAX_GATE:
         errors.append(too_long(field, _MAX_GATE))

@@ -59,7 +59,7 @@ def _constraint(entry: Any) -> JsonObject:
 
 
 def topology_request(template: Mapping[str, Any], labels: PodLabels = NO_LABELS) -> JsonObject | None:
-    """The request of a pod set with this template, None without one. Raises JobError."""
+    """Return the topology request of a pod set with this template; None if there is none. Raises JobError."""
     annotations = annotations_of(template)
     request = _mode(annotations)
     if request is None:
@@ -114,7 +114,7 @@ def _slices(annotations: Mapping[str, str]) -> JsonObject:
 
 
 def check_topology(path: str, template: Mapping[str, Any]) -> FieldErrors:
-    """The annotations of one template; `path` is that of its metadata."""
+    """Check the annotations of one template; `path` is the path of its metadata."""
     annotations, place = annotations_of(template), f"{path}.annotations"
     errors: FieldErrors = []
     if sum(mode in annotations for mode in _MODES) > 1:
@@ -218,7 +218,7 @@ def _check_layers(path: str, constraints: Sequence[JsonObject]) -> FieldErrors:
 
 
 def check_slice_bound(path: str, template: Mapping[str, Any], count: int) -> FieldErrors:
-    """A slice is not larger than its pod set."""
+    """Check that a slice is not larger than its pod set."""
     annotations, place = annotations_of(template), f"{path}.annotations"
     rule = f"must not be greater than pod set count {count}"
     errors: FieldErrors = []
@@ -239,7 +239,8 @@ def check_slice_bound(path: str, template: Mapping[str, Any], count: int) -> Fie
 
 
 def check_groups(pod_sets: Sequence[JsonObject], paths: Mapping[str, str]) -> FieldErrors:
-    """Pod sets that are placed together come in pairs. `paths` has each pod set's template metadata by name."""
+    """Check that pod sets that are placed together come in pairs. `paths` has each pod set's template metadata
+    by name."""
     groups: dict[str, list[JsonObject]] = {}
     for pod_set in pod_sets:
         name = (pod_set.get("topologyRequest") or {}).get("podSetGroupName")

@@ -34,7 +34,7 @@ class Validated(Protocol):
 
 
 def check_new_job(kind: Validated, job: JsonObject) -> FieldErrors:
-    """The rules for a job that is created."""
+    """Apply the rules for a job that is created."""
     return [
         *check_queue_name(job),
         *_check_prebuilt_workload(kind, job),
@@ -45,7 +45,7 @@ def check_new_job(kind: Validated, job: JsonObject) -> FieldErrors:
 
 
 def check_changed_job(kind: Validated, old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
-    """The rules for edits."""
+    """Apply the rules for edits."""
     return [
         *_check_changed_queue(kind, old, new, context),
         *_check_changed_prebuilt_workload(kind, old, new),
@@ -66,7 +66,7 @@ def _check_label(job: JsonObject, key: str) -> FieldErrors:
 
 
 def check_annotation_or_label(job: JsonObject, key: str) -> FieldErrors:
-    """A name from an annotation, or else from a label."""
+    """Check a name from an annotation, or else from a label."""
     annotation = annotations_of(job).get(key)
     return check_subdomain(annotation_path(key), annotation) if annotation else _check_label(job, key)
 
@@ -102,7 +102,7 @@ def check_elastic(kind: Validated, job: JsonObject) -> FieldErrors:
 
 
 def check_new_gates(job: JsonObject) -> FieldErrors:
-    """Admission gates: names without repetition."""
+    """Check the admission gates: names without repetition."""
     path, text = annotation_path(keys.ADMISSION_GATED_BY), annotations_of(job).get(keys.ADMISSION_GATED_BY, "")
     if not text:
         return []
@@ -124,7 +124,7 @@ def gates_of(text: str) -> list[str]:
 
 
 def check_changed_gates(old: JsonObject, new: JsonObject) -> FieldErrors:
-    """Gates can only be removed."""
+    """Check that gates are only removed."""
     path = annotation_path(keys.ADMISSION_GATED_BY)
     before = annotations_of(old).get(keys.ADMISSION_GATED_BY, "")
     after = annotations_of(new).get(keys.ADMISSION_GATED_BY, "")
@@ -159,7 +159,7 @@ def _check_changed_time(kind: Validated, old: JsonObject, new: JsonObject) -> Fi
 
 
 def check_changed_priority_class(old: JsonObject, new: JsonObject, *, suspended: bool) -> FieldErrors:
-    """A class can be changed, or added while the job is suspended, but never removed."""
+    """Check that a class is changed, or added while the job is suspended, but never removed."""
     path, before, after = label_path(keys.PRIORITY_CLASS), priority_class_of(old), priority_class_of(new)
     if after and not before and not suspended:
         return [invalid(path, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")]

@@ -30,13 +30,14 @@ _POD_GROUP = "scheduling.k8s.io"
 
 
 def name_for(owner: Mapping[str, Any], extra: str = "", name: str = "") -> str:
-    """The name of an owner's workload; `name` replaces the owner's name if the owner has several workloads."""
+    """Return the name of an owner's workload; `name` replaces the owner's name if the owner has several workloads."""
     group = group_of(owner["apiVersion"])
     return workload_name(owner["kind"], group, name or name_of(owner), uid_of(owner), extra)
 
 
 def name_for_set(owner: Mapping[str, Any], name: str = "") -> str:
-    """The name of a workload of a StatefulSet or LeaderWorkerSet: in a worker cluster of MultiKueue the manager's."""
+    """Return the name of a workload of a StatefulSet or LeaderWorkerSet. In a worker cluster of MultiKueue, it is the
+    name from the manager."""
     origin = annotations_of(owner).get(keys.MULTIKUEUE_ORIGIN_UID)
     if origin is None or keys.MULTIKUEUE_ORIGIN not in labels_of(owner):
         return name_for(owner, name=name)
@@ -46,7 +47,7 @@ def name_for_set(owner: Mapping[str, Any], name: str = "") -> str:
 def new_workload(
     name: str, owner: JsonObject, pod_sets: Sequence[JsonObject], label_keys: Iterable[str] = ()
 ) -> JsonObject:
-    """A workload with the fields copied from its owner; without owner references."""
+    """Build a workload with the fields copied from its owner, without owner references."""
     annotations = {
         key: value for key, value in annotations_of(owner).items() if key.startswith(keys.PROVISIONING_PREFIX)
     }
@@ -105,10 +106,9 @@ Priority = tuple[JsonObject | None, int]
 def priority_of(
     job: JsonObject, pod_sets: Sequence[JsonObject], own_class: str | None, context: JobContext
 ) -> Priority:
-    """The label's class, else the one that the kind itself names, else the first of the pods, else the global default.
-
-    `own_class` is None for a kind that leaves it to the pods. Raises JobError for a class that does not exist.
-    """
+    """Return the priority: from the label's class, else the class that the kind itself names, else the first class of
+    the pods, else the global default. `own_class` is None for a kind that leaves it to the pods. Raises JobError for a
+    class that does not exist."""
     label = priority_class_of(job)
     if label:
         return _class("WorkloadPriorityClass", _WORKLOAD_GROUP, label, context)
@@ -138,7 +138,7 @@ def _default_priority(context: JobContext) -> Priority:
 
 
 def set_priority(workload: JsonObject, priority: Priority) -> bool:
-    """Whether the workload's priority changed."""
+    """Set the workload's priority; return whether it changed."""
     reference, value = priority
     spec = workload["spec"]
     if spec.get("priority") == value and (spec.get("priorityClassRef") or None) == reference:

@@ -55,4 +55,4 @@ class Deployment(ServingKind):
         set_label(template, keys.MANAGED, "true")
 
     def reconcile(self, namespace: str, name: str, context: JobContext, store: ObjectStore) -> None:
-        """Nothing: its pods have workloads of their own."""
+        """Do nothing: its pods have workloads of their own."""

@@ -89,7 +89,7 @@ def any_active(statuses: Iterable[JsonObject]) -> bool:
 
 
 def all_ready(replicated_jobs: Iterable[JsonObject], statuses: Iterable[JsonObject]) -> bool:
-    """Whether as many Jobs (not pods) are ready or done as there are replicas."""
+    """Return whether as many Jobs (not pods) are ready or done as there are replicas."""
     ready = sum(integer_at(status, "ready") + integer_at(status, "succeeded") for status in statuses)
     return ready == sum(replicas_of(replicated) for replicated in replicated_jobs)
 

@@ -24,7 +24,8 @@ class MPIJob(ReplicaSpecsJob):
         return "mpi-operator"
 
     def complete(self, job: JsonObject, context: JobContext) -> None:
-        """A launcher that works too has rank 0: the ranks of the workers begin at 1."""
+        """Complete the pod sets. If the launcher is also a worker, it has rank 0, and the ranks of the other workers
+        begin at 1."""
         specs = dig(job, "spec", self.replica_specs) or {}
         launcher, worker = specs.get("Launcher"), specs.get("Worker")
         if dig(job, "spec", "runLauncherAsWorker") is not True or launcher is None or worker is None:

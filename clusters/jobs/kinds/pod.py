@@ -77,7 +77,7 @@ class Pod(JobKind):
         return is_terminated(job) or is_gated(job)
 
     def suspend(self, job: JsonObject) -> None:
-        """Nothing: a pod is stopped only by deleting it."""
+        """Do nothing: a pod is stopped only by its deletion."""
 
     def outcome(self, job: JsonObject) -> Outcome:
         if not is_terminated(job):
@@ -159,13 +159,13 @@ def group_name_of(pod: JsonObject) -> str:
 
 
 def role_of(pod: JsonObject) -> str:
-    """The role in the pod's annotation, or else the hash of its spec."""
+    """Return the role in the pod's annotation, or else the hash of its spec."""
     annotations = annotations_of(pod)
     return annotations[keys.ROLE_HASH] if keys.ROLE_HASH in annotations else role_hash(pod.get("spec") or {})
 
 
 def total_count_of(pod: JsonObject) -> int:
-    """The number of pods in the pod's group. Raises JobError, with the fault of the annotation."""
+    """Return the number of pods in the pod's group. Raises JobError, which names the fault of the annotation."""
     if not group_name_of(pod):
         raise JobError(f"pod doesn't have a '{keys.POD_GROUP_NAME}' annotation/label")
     text = annotations_of(pod).get(keys.POD_GROUP_TOTAL_COUNT)
@@ -182,7 +182,7 @@ def total_count_of(pod: JsonObject) -> int:
 
 
 def pod_set_of(pod: JsonObject, name: str = MAIN, count: int = 1) -> JsonObject:
-    """A pod set of pods like this one. Raises JobError."""
+    """Build a pod set of pods like this one. Raises JobError."""
     labels = PodLabels(keys.POD_GROUP_POD_INDEX)
     return make_pod_set(name, count, {"spec": pod.get("spec") or {}}, labels, annotated=pod)
 
@@ -221,7 +221,7 @@ def _check_group(pod: JsonObject) -> FieldErrors:
 
 
 def is_unretriable(pod: JsonObject) -> bool:
-    """Whether the pod's annotation says that no pod will replace a failed one of its group."""
+    """Return whether the pod's annotation says that no pod will replace a failed one of its group."""
     return annotations_of(pod).get(keys.RETRIABLE_IN_GROUP) == "false"
 
 
@@ -265,7 +265,7 @@ def let_go(pod: JsonObject, store: ObjectStore) -> bool:
 
 
 def start_pod(pod: JsonObject, info: PodSetInfo, store: ObjectStore) -> None:
-    """Lets a pod be scheduled. Raises CannotStart; the pod is then unusable, and not written."""
+    """Let a pod be scheduled. Raises CannotStart; the pod is then unusable and is not written."""
     merge_into_template(pod, info)
     topology = any(gate["name"] == keys.TOPOLOGY_GATE for gate in info.scheduling_gates)
     remove_gates(pod, keys.ADMISSION_GATE, *(() if topology else (keys.TOPOLOGY_GATE,)))
@@ -280,9 +280,8 @@ def stop_pods(
     context: JobContext,
     store: ObjectStore,
 ) -> None:
-    """Deletes pods, with a reason. Pods that wait at their gate, or have ended, are kept unless the workload is
-    deleted.
-    """
+    """Delete pods, with a reason. Pods that wait at their gate, or have ended, are kept unless the workload is
+    deleted."""
     if reason == WORKLOAD_EVICTED and workload is not None:
         reason += f"DueTo{(condition_of(workload, EVICTED) or {}).get('reason', '')}"
     for pod in pods:

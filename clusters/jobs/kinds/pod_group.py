@@ -201,7 +201,7 @@ class PodGroup(ManagedJob):
         return max(0, wanted - there)
 
     def set_own_conditions(self, workload: JsonObject) -> bool:
-        """WaitingForReplacementPods: a workload that lacks pods is not admitted again before they exist."""
+        """Set WaitingForReplacementPods: a workload that lacks pods is not admitted again before they exist."""
         kind = state.WAITING_FOR_REPLACEMENT_PODS
         known = state.condition_of(workload, kind)
         if known is None and not self.absent:
@@ -307,7 +307,7 @@ class PodGroup(ManagedJob):
 
 
 def is_runnable(pod: JsonObject) -> bool:
-    """Whether the pod runs, may run, or has done its work."""
+    """Return whether the pod runs, may run, or has completed."""
     if is_being_deleted(pod) and not dig(pod, "spec", "nodeName"):
         return False
     return bool(dig(pod, "status", "phase") != "Failed")

@@ -87,7 +87,7 @@ class RayJob(RayJobKind):
         return bool(dig(job, "status", "jobDeploymentStatus") == "ValidationFailed")
 
     def is_skipped(self, job: JsonObject) -> bool:
-        """A job on an existing cluster has no pods to wait for."""
+        """Return whether the job uses an existing cluster, and so has no pods to wait for."""
         return bool(dig(job, "spec", "clusterSelector"))
 
     # The webhooks

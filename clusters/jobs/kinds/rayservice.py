@@ -42,5 +42,6 @@ class RayService(RayJobKind):
         return self.is_active(job)
 
     def is_skipped(self, job: JsonObject) -> bool:
-        """KubeRay cleans Redis up with the quota of a service that is being deleted."""
+        """Return whether the service is being deleted and KubeRay cleans up Redis, which uses the quota of the
+        service."""
         return is_being_deleted(job) and survives_its_head(self.cluster(job), annotations_of(job))

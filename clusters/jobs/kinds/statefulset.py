@@ -188,7 +188,7 @@ def _replicas(job: JsonObject) -> int:
 
 
 def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | None]:
-    """The workload of a StatefulSet and its name, which older versions created without the uid."""
+    """Find the workload of a StatefulSet and its name. Older versions created the name without the uid."""
     name = name_for_set(job)
     workload = objects.get("Workload", namespace_of(job), name)
     if workload is None:
@@ -199,16 +199,15 @@ def find_workload(job: JsonObject, objects: Objects) -> tuple[str, JsonObject | 
 
 
 def group_of_set(job: JsonObject, store: ObjectStore) -> str:
-    """The name of the group of the set's pods, which is that of its workload.
-
-    The workload of a set that was submitted here is named before the cluster gives the set its uid.
-    """
+    """Return the name of the group of the set's pods, which is also the name of its workload. The workload of a set
+    that was submitted here is named before the cluster gives the set its uid."""
     name, workload = find_workload(job, store)
     return name if workload is not None else owned_name(job, store, "") or name
 
 
 def owned_name(job: JsonObject, store: ObjectStore, index: str) -> str:
-    """The name of the unfinished workload that the set owns, of the group of that index; empty if there is none."""
+    """Return the name of the unfinished workload that the set owns for the group with that index; empty if there is
+    none."""
     return next(
         (
             name_of(each)

@@ -101,7 +101,7 @@ class TrainJob(JobKind):
         _kueue_patch(job).pop("replicatedJobs", None)
 
     def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
-        """Its templates are the runtime's: the merged additions are one patch of the job."""
+        """Restore the job by removing its one patch of merged additions: its templates belong to the runtime."""
         if any(patch.get("manager") == _MANAGER for patch in dig(job, "spec", "runtimePatches") or ()):
             _kueue_patch(job).pop("replicatedJobs", None)
 

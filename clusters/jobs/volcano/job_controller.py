@@ -76,14 +76,14 @@ class JobController:
         self._requests.append(SYNC)
 
     def created(self) -> None:
-        """The job is new, or its pods may now be created: sync it."""
+        """Sync the job, which is new or whose pods may now be created."""
         self._requests.append(SYNC)
 
     def commanded(self, action: JobAction) -> None:
         self._requests.append(command_request(action))
 
     def pod_group_is_unknown(self) -> None:
-        """The gang is broken: some of its pods run, and fewer than it needs."""
+        """Handle a broken gang: some of its pods run, but fewer than it needs."""
         self._requests.append(Request(JobEvent.UNKNOWN))
 
     def pod_added(self, pod: JobPod) -> None:
@@ -125,7 +125,7 @@ class JobController:
     # What is done about it
 
     def settle(self) -> list[Step]:
-        """Handle requests until none is left. Returns the executed steps, in their order."""
+        """Handle requests until none is left. Returns the executed steps in order."""
         steps: list[Step] = []
         while self._requests and len(steps) < MAX_STEPS:
             request = self._requests.popleft()
@@ -138,7 +138,7 @@ class JobController:
         return steps
 
     def run_due(self, now_seconds: float) -> list[Step]:
-        """Carry out the delayed actions whose time has come, and settle."""
+        """Carry out the delayed actions that are due, and settle."""
         self.now_seconds = now_seconds
         due = [(pod, waiting) for pod, waiting in self.delayed.items() if waiting.due_seconds <= now_seconds]
         steps: list[Step] = []

@@ -218,7 +218,7 @@ def execute(
     *,
     may_create: bool,
 ) -> Step:
-    """Carry out an action in the phase that the job has."""
+    """Carry out an action, given the phase of the job."""
     return _Execution(job, status, pods, action, request, may_create=may_create).step()
 
 

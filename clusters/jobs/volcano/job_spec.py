@@ -149,7 +149,7 @@ def read_spec(job: Mapping[str, Any]) -> VolcanoJobSpec:
 
 
 def task_name(task: Mapping[str, Any], number: int) -> str:
-    """Return the name of a task; one without a name is called after its place."""
+    """Return the name of a task; a task without a name is named after its position."""
     return str(task.get("name") or f"{DEFAULT_QUEUE}{number}")
 
 

@@ -49,7 +49,8 @@ class Command(BaseCommand):
 
 
 def watcher_of(name: str, server: str = "", relist_seconds: float = RELIST_SECONDS) -> Watcher:
-    """The watcher of the named cluster. Raises CommandError if there is none, or no way to it."""
+    """Return the watcher of the named cluster. Raises CommandError if the cluster does not exist or cannot be
+    reached."""
     cluster = patiently(Cluster.objects.filter(name=name).first)
     if cluster is None:
         raise CommandError(f"There is no cluster {name!r}.")

@@ -25,9 +25,12 @@ Content = Mapping[str, Any]
 
 
 def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
-    """Return the translations by the place of their object. A PodGroup takes the place of its first pod; the places of
-    the others, and its own, get an empty one. A PodGroup without pods in the request has none, nor has a JobTemplate
-    without a JobFlow that names it."""
+    """Return the translations by the place of their object.
+
+    A PodGroup takes the place of its first pod; the places of its other pods, and its own place, get an empty
+    translation. A PodGroup without pods in the request has no translation, and neither has a JobTemplate that no
+    JobFlow names.
+    """
     found: dict[int, Translation] = {}
     queues = [place for place, content in enumerate(contents) if _kind(content) == QUEUE]
     found |= dict(zip(queues, translate_queues([contents[place] for place in queues]), strict=True))

@@ -127,7 +127,7 @@ class _Tree:
         return name == ROOT or name in self._children
 
     def is_cyclic(self, name: str) -> bool:
-        """Whether the parents of a queue lead round in a circle."""
+        """Return whether the parents of a queue form a cycle."""
         return name != ROOT and name not in self._reached
 
     def own(self, name: str, claim: str) -> Amounts:

@@ -79,8 +79,8 @@ class PlainPods:
     def carry_out_set(self, source: JobSource, there: JsonObject, row: Workload, places: Places) -> None:
         """Mark, start, stop or release the pods that a StatefulSet or LeaderWorkerSet has for a workload.
 
-        Nothing is written to the set itself: with a changed template its pods would be replaced. Raises CannotStart,
-        and JobError where an object that the workload refers to is missing.
+        The set itself is not changed, because a changed template would replace its pods. Raises CannotStart, and
+        JobError if an object that the workload refers to is missing.
         """
         kind, client = source.kind, self._objects.client
         assert isinstance(kind, ServingKind)

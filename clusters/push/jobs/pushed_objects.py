@@ -31,11 +31,11 @@ class PushedObjects:
 
     @property
     def has_listed(self) -> bool:
-        """Whether the last look at the cluster listed objects, which can take seconds."""
+        """Return whether the last look-up listed objects, which can take seconds."""
         return bool(self._listed)
 
     def look_up(self, counts: Counter[str]) -> None:
-        """List the kinds of which many objects are needed: that costs less than a request for each."""
+        """List the kinds of which many objects are needed; this costs less than a request for each object."""
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:
@@ -50,8 +50,8 @@ class PushedObjects:
         return self.client.get(kind, source.namespace, source.name)
 
     def there(self, source: JobSource) -> JsonObject | None:
-        """The row's job in the cluster. An ended job of an earlier row of ours is deleted; other objects with the
-        name are not touched."""
+        """Return the row's job in the cluster. An ended job of an earlier row of ours is deleted; other objects with
+        the name are not touched."""
         there = self.get(source)
         if there is None or is_job_of(there, source):
             return there
@@ -80,10 +80,8 @@ class PushedObjects:
     def change(
         self, kind: JobKind, there: JsonObject, patch_of: Callable[[JsonObject], JsonObject | None]
     ) -> JsonObject:
-        """The object with that patch; a patch of None changes nothing.
-
-        Its operator may write its status at any time: then it is read again, and the patch is built again.
-        """
+        """Return the object with that patch applied; a patch of None changes nothing. Its operator may write its status
+        at any time: then the object is read again, and the patch is built again."""
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             change = patch_of(there)
             if change is None:
@@ -99,6 +97,6 @@ class PushedObjects:
 
 
 def is_job_of(there: JsonObject, source: JobSource) -> bool:
-    """Whether an object in the cluster is the job of that row, rather than another one of the same name."""
+    """Return whether an object in the cluster is the job of that row, rather than another one of the same name."""
     metadata = there["metadata"]
     return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))

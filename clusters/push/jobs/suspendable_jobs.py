@@ -79,7 +79,8 @@ class SuspendableJobs:
         self._seen: dict[str, JsonObject] = {}
 
     def recall(self, rows: Sequence[Workload]) -> None:
-        """Recall the waiting jobs among those to start as the watcher saw them: they need not be read first."""
+        """Load the waiting jobs that are about to start as the watcher saw them, so that they need not be read
+        first."""
         here = [row for row in rows if runs(row) and not runs_elsewhere(row, self._elsewhere)]
         jobs = [row.job for row in here if row.job is not None and _is_suspendable(row.job.kind)]
         self._seen = seen_jobs(self._cluster, {str(job.uid) for job in jobs if job.found_in_cluster})
@@ -89,11 +90,10 @@ class SuspendableJobs:
         return row.job is not None and str(row.job.uid) in self._seen
 
     def look_up(self, rows: Sequence[Workload], places: Places) -> None:
-        """Read the other workloads of these workloads' jobs, by one query: most jobs have one workload.
+        """Read the other workloads of these workloads' jobs with one query, because most jobs have one workload.
 
-        `places`: of these workloads.
-
-        All are read if objects of the cluster were listed since these were: meanwhile one may have been evicted.
+        `places` are those of these workloads. All are read if objects of the cluster were listed since these were read,
+        because a workload may have been evicted meanwhile.
         """
         objects, self._kept = OneLook(self._cluster, self._looked_up, self._kept), None  # a sweep may take long
         self._context = job_context(self._cluster.configuration, objects)
@@ -110,11 +110,8 @@ class SuspendableJobs:
         self._places = places_of(self._cluster, read) if others else places
 
     def carry_out(self, source: JobSource, row: Workload) -> None:
-        """Start, stop or resize the job, as the pass writes it.
-
-        Raises NotYet while pods of an earlier admission are left, CannotStart, and JobError where something that it
-        refers to is missing.
-        """
+        """Start, stop or resize the job, as the pass writes it. Raises NotYet while pods of an earlier admission are
+        left, CannotStart, and JobError if an object that it refers to is missing."""
         elsewhere = runs_elsewhere(row, self._elsewhere)
         if elsewhere:
             source = handed_over_source(source)

@@ -57,11 +57,10 @@ _STATUS_FIELD: Final = re.compile(r"\bstatus\.([A-Za-z]+)")
 
 
 def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, status: Status) -> bool:
-    """Write the status if it differs from the last known one, and record it in `entry`. Returns whether there was
-    anything to write.
+    """Write the status if it differs from the last known one, and record it in `entry`.
 
-    Raises ClusterError, as a `conflict` if the object has changed since it was read, so that an edit, a deletion or a
-    check's answer in between is read first.
+    Returns whether there was anything to write. Raises ClusterError, with `conflict` if the object has changed since it
+    was read; an edit, a deletion or a check's answer is then read first.
     """
     if entry.kind == "AdmissionCheck" and not status:
         return False  # another controller reports whether it is active

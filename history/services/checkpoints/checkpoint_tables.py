@@ -119,7 +119,7 @@ class TableRows:
 
 
 def read_tables(cluster_id: int, now: datetime) -> bytes:
-    """The rows of a cluster as this transaction sees them, compressed. Raises TooMuchContent."""
+    """Return the rows of a cluster as this transaction sees them, compressed. Raises TooMuchContent."""
     found: list[TableRows] = []
     left = MOST_BYTES
     for model, condition in TABLES:

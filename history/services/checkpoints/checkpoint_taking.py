@@ -52,8 +52,8 @@ _failed_at: Final[dict[int, float]] = {}
 
 
 def take_due_checkpoints(minutes: int) -> int:
-    """Take the checkpoints that are due; return their number. One worker at a time takes those of a cluster. If
-    one fails, the other clusters have theirs all the same."""
+    """Take the checkpoints that are due; return their number. One worker at a time takes the checkpoints of a cluster.
+    If one fails, the other clusters still get theirs."""
     with connection.cursor() as cursor:
         cursor.execute(DUE, [str(minutes)])
         due = [id_ for (id_,) in cursor.fetchall()]
@@ -166,8 +166,8 @@ def _with_inadmissible(data: LiveData, live: Mapping[str, Any]) -> Mapping[str, 
 
 
 def agree(live: Mapping[str, Any], queues: Mapping[str, Any]) -> bool:
-    """Whether live figures count the same workloads and charge the same quota in each of these ClusterQueues. The
-    leader's may be of another moment: a batch may lie between."""
+    """Return whether live figures count the same workloads and charge the same quota in each of these ClusterQueues.
+    The leader's figures may be from another moment: a batch may have been saved in between."""
     return {name: _counts(entry) for name, entry in live.items()} == {
         name: _counts(entry) for name, entry in queues.items()
     }

@@ -14,7 +14,7 @@ from scheduling.world import World
 
 
 def world_then(found: Checkpoint) -> World:
-    """The World of a checkpoint, at its time."""
+    """Build the World of a checkpoint, at its time."""
     with showing_rows(found):
         return read_whole_world(cluster_then(found), found.taken_at.timestamp())[0]
 
@@ -25,8 +25,8 @@ def following_decisions(found: Checkpoint) -> list[dict[str, Any]]:
 
 
 def decisions_json(results: Iterable[CycleResult]) -> Iterator[dict[str, Any]]:
-    """Each decision as JSON: its kind, workload, ClusterQueue, message, and the reason, preemptor or placement that it
-    has."""
+    """Return each decision as JSON: its kind, workload, ClusterQueue and message, and its reason, preemptor or
+    placement if it has one."""
     for result in results:
         for evicted in result.evictions:
             yield {**_common(evicted), "reason": str(evicted.reason)}

@@ -102,7 +102,7 @@ def past_of(found: Checkpoint, at: datetime) -> Past:
 
 
 def cluster_then(found: Checkpoint) -> Cluster:
-    """The cluster's row with the settings of that moment, by which the rules decided. It must not be saved."""
+    """Return the cluster's row with the settings of that moment, by which the rules decided. It must not be saved."""
     cluster = Cluster.objects.get(pk=found.cluster_id)
     for name, value in found.settings.items():
         setattr(cluster, name, value)
@@ -111,8 +111,8 @@ def cluster_then(found: Checkpoint) -> Cluster:
 
 @contextmanager
 def showing_rows(found: Checkpoint, *, hidden: Collection[str] = ()) -> Iterator[None]:
-    """Show the rows of this checkpoint instead of the present ones; of `hidden` tables, the present ones stay. Raises
-    NoCheckpoint if it is damaged or gone, and TooManyPastReads."""
+    """Show the rows of this checkpoint instead of the current ones; `hidden` tables keep showing the current rows.
+    Raises NoCheckpoint if it is damaged or gone, and TooManyPastReads."""
     with transaction.atomic():
         if not take_one_of(LockedWork.PAST_READS, READERS):
             raise TooManyPastReads(f"{READERS} requests read the past, the most at once. Try again in seconds.")

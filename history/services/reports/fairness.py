@@ -92,12 +92,12 @@ class _Tree:
 
     @property
     def missing(self) -> Matrix:
-        """The difference up to the quota, while workloads waited."""
+        """The shortfall below the quota, while workloads waited."""
         return np.where(self.waits > 0, np.maximum(0.0, self.entitled - self.used), 0.0)
 
     def held(self) -> Matrix:
-        """By queue and holder: of the difference, the part that the holder had beyond its own quota. In each step, the
-        queues beyond their quota hold it in proportion to their excess, and no more than that."""
+        """By queue and holder, the part of the shortfall that the holder had beyond its own quota. In each step, the
+        queues above their quota hold it in proportion to their excess, and no more than that."""
         missing, excess = self.missing, np.maximum(0.0, self.used - self.entitled)
         if not self.lends:
             return np.zeros((len(self.queues), len(self.queues)))
@@ -106,11 +106,9 @@ class _Tree:
 
 
 def fairness(request: Request) -> Report:
-    """Report, for each queue and resource, the unit-hours of its nominal quota and of its use, and the difference where
-    it was below its quota while workloads waited; grouped by holder, the queues of its tree that held the difference.
-
-    The present tree of cohorts counts. A queue that waits for another resource counts as waiting, too.
-    """
+    """Report, for each queue and resource, the unit-hours of its nominal quota and of its use, and the shortfall while
+    workloads waited. The shortfall is grouped by holder: the queues of the tree that held it. The current tree of
+    cohorts counts. A queue that waits for another resource counts as waiting, too."""
     several, by_holder = request.is_of_several, HOLDER in request.by
     of_tree = _holder_rows if by_holder else _queue_rows
     found = [row for tree in _trees(request) for row in of_tree(tree)]

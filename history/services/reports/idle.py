@@ -51,10 +51,8 @@ _TEXTS: Final = 3
 
 
 def idle(request: Request) -> Report:
-    """By namespace, user and flavor, the most idle first, separately for each cluster.
-
-    Only measured devices count as idle; unmeasured ones are listed separately.
-    """
+    """Report idle time by namespace, user and flavor, the most idle first, separately for each cluster. Only measured
+    devices count as idle; unmeasured ones are listed separately."""
     currencies = currencies_of(request)
     found: list[list[Cell]] = []
     for (

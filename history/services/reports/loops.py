@@ -48,7 +48,8 @@ _STATEMENT: Final = sql.SQL(
 
 
 def loops(request: Request) -> Report:
-    """Pairs that displaced each other in the period, with the number of times that the direction turned."""
+    """Report pairs of queues that displaced each other in the period, with the number of times that the direction
+    changed."""
     by = [name for name in request.by if name in BY] or DEFAULT_BY
     comma = sql.SQL(", ")
     statement = _STATEMENT.format(

@@ -39,8 +39,8 @@ _STATEMENT: Final = sql.SQL(
 
 
 def preemptions(request: Request) -> Report:
-    """Counts of preemptions and of the workloads that they hit, and the device-hours that these had run for and lose
-    without a checkpoint; the most frequent first."""
+    """Report preemptions with the number of workloads that they hit, and the device-hours that these had run for and
+    lose without a checkpoint; the most frequent first."""
     by = request.grouping(DEFAULT_BY)
     if not request.whole:
         by = tuple(name for name in by if name not in OF_OTHERS) or ("reason",)

@@ -121,7 +121,7 @@ def currencies_of(request: Request) -> list[str]:
 
 
 def added(cells: Iterable[Cell]) -> float:
-    """The sum of the known values."""
+    """Return the sum of the known values."""
     return round(sum(cell for cell in cells if isinstance(cell, int | float)), 4)
 
 

@@ -60,8 +60,8 @@ _STATEMENT: Final = sql.SQL(
 
 
 def waits(request: Request) -> Report:
-    """Waits of the workloads that started in the period, and counts of the workloads that ended in it; totals are
-    computed over all workloads, not from percentiles."""
+    """Report the waits of workloads that started in the period, and the number of workloads that ended in it. Totals
+    are computed over all workloads, not from percentiles."""
     by = request.grouping(DEFAULT_BY)
     names = [sql.Identifier(f"by_{name}") for name in by]
     comma = sql.SQL(", ")

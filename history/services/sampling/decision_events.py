@@ -32,7 +32,7 @@ _ENDS: Final = """
 
 
 def gather_events(cluster: Cluster, since: datetime, places: Places, found: Gathered) -> None:
-    """All that happened since then, by step."""
+    """Return all events since then, by step."""
     asked: dict[str, Any] = {
         "step": int(Resolution.RAW),
         "cluster_id": cluster.pk,
@@ -50,7 +50,8 @@ def gather_events(cluster: Cluster, since: datetime, places: Places, found: Gath
 
 
 def event_kinds(action: str, reason: str, waited: float | None) -> list[tuple[Count, str]]:
-    """Return what a decision counts as, with the detail; `waited` is in seconds, None in a second pass."""
+    """Return the kinds of events that a decision counts as, with the detail; `waited` is in seconds, None in a second
+    pass."""
     if action == DecisionKind.PREEMPT:
         return [(Count.PREEMPTED, reason)]
     if action == DecisionKind.EVICT:

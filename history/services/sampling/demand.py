@@ -23,12 +23,11 @@ _WHOLE: Final = 100
 
 
 def devices_waited_for(cluster: Cluster, mean_memory_mib: float) -> float:
-    """The number of devices that waiting workloads request; workloads on hold and variants do not count.
+    """Return the number of devices that waiting workloads request; workloads on hold and variants do not count.
 
-    `mean_memory_mib` is the mean memory of a device of the cluster.
-
-    A slice counts as the larger of its shares of memory and cores, like a held one; a slice that names neither is a
-    whole device. Memory in MiB is compared with the mean device, because the slice's device is not known yet.
+    `mean_memory_mib` is the mean memory of a device of the cluster. A slice counts as the larger of its shares of
+    memory and cores, like a held one; a slice that names neither is a whole device. Memory in MiB is compared with the
+    mean device, because the slice's device is not known yet.
     """
     settings = cluster.device_plugin_configuration.get("settings") or {}
     resources = [vendor.resources for vendor in configured_vendors(settings, VENDORS)]

@@ -15,7 +15,7 @@ class WithoutHelp(MigrationAutodetector):
     """Compares fields without their help texts."""
 
     def deep_deconstruct(self, obj: Any) -> Any:
-        """Deconstruct as Django does, and drop the help of a field."""
+        """Deconstruct as Django does, without the help of a field."""
         found = super().deep_deconstruct(obj)
         if isinstance(obj, models.Field):
             found[2].pop("help_text", None)

@@ -49,7 +49,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, required=True, help="where to write the results")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Answer every scenario of the file; a malformed one ends the command, naming it."""
+        """Answer every scenario of the file. A malformed one ends the command with its name."""
         answer, results = FAMILIES[options["family"]], []
         for case in read_scenarios(options["input"]):
             try:

@@ -52,8 +52,8 @@ def rows(reach: Reach) -> QuerySet[WorkloadEvent]:
 
 
 def narrowed(rows: QuerySet[Any], cluster: Cluster, wanted: Mapping[str, str]) -> QuerySet[Any]:
-    """Return the rows from which an index selects: the event of a name, those of one workload, or else the last hour's,
-    at most MAX_EVENTS.
+    """Return the rows from which an index selects: the event with a name, those of one workload, or else the last
+    hour's, at most MAX_EVENTS.
 
     * wanted: the fields with the values that an event must have, by their paths.
     """

@@ -44,8 +44,8 @@ _JOBS: Final = [kind.kind for kind in JOB_KINDS.values() if kind.api_version == 
 
 
 def rows(reach: Reach) -> QuerySet[Pod]:
-    """Return the pods in the namespaces that the user reads, with their labels. A pod that moved from one workload to
-    the next one of an elastic job is returned once."""
+    """Return the pods in the namespaces that the user may read, with their labels. A pod that moved from one workload
+    to the next one of an elastic job is returned once."""
     moved = Pod.objects.filter(uid=OuterRef("uid"), workload_id__gt=OuterRef("workload_id"))
     there = Pod.objects.filter(reach.rows_in_namespaces(cluster="workload__cluster")).filter(~Exists(moved))
     parameters = [POD_SET_LABEL, JOB_NAME_LABEL, JOB_UID_LABEL, _JOBS]
@@ -53,7 +53,7 @@ def rows(reach: Reach) -> QuerySet[Pod]:
 
 
 def objects(cluster: Cluster, found: Sequence[Pod]) -> list[dict[str, Any]]:
-    """Return the pods of rows with labels. One query for the templates of all."""
+    """Return the pods of rows with labels. One query reads the templates of all of them."""
     sets = PodSet.objects.filter(workload__in={row.workload_id for row in found})
     named = sets.values_list("workload_id", "name", "template")
     templates = {(workload, name): template for workload, name, template in named}

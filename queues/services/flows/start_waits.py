@@ -17,11 +17,9 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 
 def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, list[str]]:
-    """Return, by the identity of the spec, the jobs for which new workloads wait; workloads without any are left out.
-
-    A further workload of a stored job, or a variant, waits only for jobs that are there: the job may have started
-    before, and the earlier jobs may be deleted since. A job that has failed is there.
-    """
+    """Return, by the identity of the spec, the jobs that new workloads wait for; workloads that wait for no job are
+    left out. A further workload of a stored job, or a variant, waits only for existing jobs: the job may have started
+    before, and the earlier jobs may have been deleted since. A failed job exists."""
     waits = {id(spec): [*jobs_before(spec.annotations)] for spec in specs if spec.annotations}
     waits = {identity: names for identity, names in waits.items() if names}
     again = [spec for spec in specs if id(spec) in waits and _is_further(spec)]
@@ -43,6 +41,6 @@ def _is_further(spec: WorkloadSpec) -> bool:
 
 
 def fewer_waits(waits_for: Sequence[str], annotations: Mapping[str, str]) -> list[str]:
-    """Return what is left of a list after an edit of the annotation, which can only remove jobs."""
+    """Return the remaining jobs after an edit of the annotation, which can only remove jobs."""
     named = jobs_before(annotations)
     return [name for name in waits_for if name in named]

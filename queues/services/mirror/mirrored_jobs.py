@@ -73,7 +73,7 @@ def forget_jobs(cluster: Cluster, kind: str, uids: Iterable[str]) -> None:
 
 
 def keep_jobs(cluster: Cluster, kind: str, uids: Iterable[str]) -> None:
-    """Forget every job of the kind but these: all of the cluster have been listed."""
+    """Forget every job of the kind except these, after all jobs of the cluster were listed."""
     kept = {uuid.UUID(uid) for uid in uids}
     rows = Job.objects.filter(cluster=cluster, kind=kind).values_list("pk", "uid")
     _unlink_and_delete([pk for pk, uid in rows if uid not in kept])

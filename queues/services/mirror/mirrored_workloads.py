@@ -74,7 +74,7 @@ def store_workloads(cluster: Cluster, mirrored: Sequence[MirroredWorkload]) -> N
 
 
 def note_changes(cluster: Cluster, changes: Sequence[tuple[str, str, Mapping[str, Any] | None]], now: float) -> None:
-    """Keep, for the shadow, how Workload objects changed, in their order: (namespace, name, object or None)."""
+    """Record the changes of Workload objects for the shadow, in order: (namespace, name, object or None)."""
     at = datetime.fromtimestamp(now, UTC)
     MirroredChange.objects.filter(cluster=cluster, at__lt=at - _KEPT).delete()
     MirroredChange.objects.bulk_create(
@@ -94,7 +94,7 @@ def forget_workloads(cluster: Cluster, uids: Collection[uuid.UUID]) -> None:
 
 
 def keep_workloads(cluster: Cluster, uids: Collection[uuid.UUID]) -> None:
-    """Forget every workload but these: all of the cluster have been listed."""
+    """Forget every workload except these, after all workloads of the cluster were listed."""
     known = Workload.objects.filter(cluster=cluster).values_list("uid", flat=True)
     forget_workloads(cluster, set(known) - set(uids))
 

@@ -76,7 +76,7 @@ class Member:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether it failed and another pod has its place: it only waits to lose its finalizer."""
+        """Whether it failed and another pod has taken its place. It only waits for the removal of its finalizer."""
         return self.row.phase == MemberPhase.FAILED and self.row.deletion_requested_at is not None
 
     @property
@@ -121,7 +121,7 @@ GROUP_PASSES: Final[dict[str, GroupPass]] = {}
 
 
 def sized_pod_sets(members: Iterable[Member], sizes: Mapping[str, int]) -> tuple[PodSetSpec, ...] | None:
-    """The pod sets of these sizes, by role, with the first pod of each role; None if a role has no pod."""
+    """Return the pod sets of these sizes, by role, with the first pod of each role; None if a role has no pod."""
     by_role: dict[str, Member] = {}
     for member in members:
         by_role.setdefault(member.role, member)
@@ -133,12 +133,13 @@ def sized_pod_sets(members: Iterable[Member], sizes: Mapping[str, int]) -> tuple
 
 
 def excess_message(pod: str) -> str:
-    """The message of the event of a pod that its group has no place for."""
+    """Return the message of the event for a pod that exceeds its group's size."""
     return f"Pod {pod} exceeds the size of the group"
 
 
 def is_followed(group: Job, members: Iterable[Member]) -> bool:
-    """Whether all pods of the group were found in the cluster: the watcher then follows it with Kueue's controller."""
+    """Return whether all pods of the group were found in the cluster. If so, the watcher follows it with Kueue's
+    controller."""
     return group.found_in_cluster and all(member.row.found_in_cluster for member in members)
 
 
@@ -227,9 +228,10 @@ def refresh_groups(
     actor: str = "watcher",
     now: datetime | None = None,
 ) -> None:
-    """Run the controller's pass over these groups. For groups found in the cluster, the watcher runs it on the
-    cluster's pods. `anew`: pods were submitted, so the pod sets of a workload without quota are computed again from the
-    present pods.
+    """Run the controller's pass over these groups.
+
+    For groups found in the cluster, the watcher runs it on the cluster's pods. With `anew`, pods were submitted, so the
+    pod sets of a workload without quota are computed again from the existing pods.
     """
     if not groups:
         return

@@ -113,7 +113,8 @@ class _Wanted:
         return tuple(label for label in self.labels if label.kind is kind)
 
     def shows(self, family: str, local_queue: Mapping[str, str] | None) -> bool:
-        """Whether a sample is wanted; `local_queue` are the labels of its LocalQueue, None without one."""
+        """Return whether a sample is wanted; `local_queue` are the labels of its LocalQueue, None without a
+        LocalQueue."""
         if family.startswith(_LOCAL):
             return self._local and (
                 self._selector is None or (local_queue is not None and self._selector.matches(local_queue))

@@ -61,7 +61,7 @@ def _priorities(cluster: Cluster) -> dict[str, int]:
 
 
 def as_json(found: Explanation, remedies: Remedies | None) -> str:
-    """The explanation, and the remedies if they were tried; without the changed objects themselves."""
+    """Return the explanation, and the remedies if they were tried, without the changed objects themselves."""
     answer = asdict(found)
     if remedies is not None:
         tried = remedies_json(remedies)

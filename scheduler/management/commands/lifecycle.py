@@ -37,7 +37,7 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, required=True, help="where to write the results")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Play every life of the file; a malformed one ends the command, naming it."""
+        """Play every life of the file. A malformed one ends the command with its name."""
         results = []
         for case in read_scenarios(options["input"]):
             try:

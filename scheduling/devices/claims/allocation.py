@@ -71,7 +71,7 @@ class _Search:
             self.shares[device.id] = {name: held.get(name, 0) + amount for name, amount in consumed.items()}
 
     def give_back(self, device: PublishedDevice, held: dict[str, int] | None) -> None:
-        """Undo `take`. `held` was held of the device before, if anything was."""
+        """Undo `take`. `held` is the part of the device that was held before, if any."""
         self.taken.discard(device.id)
         if held is None:
             self.shares.pop(device.id, None)
@@ -88,10 +88,8 @@ class _Search:
 def allocate(
     specs: Sequence[ClaimSpec], node: str, objects: DeviceObjects, taken: Collection[DeviceId], shares: Shares
 ) -> list[list[Chosen]] | None:
-    """Devices for each claim of a pod, all of them free and on the node; None if there are not enough.
-
-    `taken` and `shares` are held by other claims.
-    """
+    """Return free devices of the node for each claim of a pod; None if there are not enough. `taken` and `shares` are
+    held by other claims."""
     here = [device for pool in objects.pools if pool.complete for device in pool.devices if device.node == node]
     names = [(device, variables(device)) for device in here if not device.tainted]
     wanted = [each for number, spec in enumerate(specs) for each in _wanted(number, spec, objects, names)]

@@ -63,8 +63,8 @@ def parse(expression: str) -> Tree:
 
 
 def extent(tree: Tree) -> tuple[int, int]:
-    """Return how many nodes a tree has, and how deep it is. It does not call itself: the tree may be too deep for
-    that."""
+    """Return the number of nodes in a tree, and its depth. The function is iterative, because the tree may be too deep
+    for recursion."""
     nodes = deepest = 0
     waiting: list[tuple[Any, int]] = [(tree, 1)]
     while waiting:

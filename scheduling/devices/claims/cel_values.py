@@ -102,7 +102,7 @@ def number(value: Any) -> Any:
 
 
 def bounded(value: Any) -> Any:
-    """Return the value. Raises CelError for an integer beyond 64 bits, as CEL's are."""
+    """Return the value. Raises CelError for an integer beyond 64 bits, the size of CEL's integers."""
     if isinstance(value, int) and not MIN_INT <= value <= MAX_INT:
         raise CelError("integer overflow")
     return value

@@ -120,7 +120,8 @@ class ClaimRules:
         self.objects = objects
 
     def take_new_kinds(self) -> set[DeviceKind]:
-        """Kinds of devices that were counted since the last call: nodes do not have them among their resources yet."""
+        """Return the kinds of devices that were counted since the last call. Nodes do not list them among their
+        resources yet."""
         if not self._new_kinds:
             return set()
         found, self._new_kinds = self._new_kinds, set()

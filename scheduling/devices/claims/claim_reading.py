@@ -23,9 +23,8 @@ _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 
 
 def as_v1(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of v1beta1, v1beta2 or v1 in the form of v1: in v1beta1, a device has its fields in `basic`, and a
-    request directly has the fields of `exactly`.
-    """
+    """Return an object of v1beta1, v1beta2 or v1 in the form of v1. In v1beta1, the fields of a device are under
+    `basic`, and a request has the fields of `exactly` directly."""
     found = {**manifest, "apiVersion": "resource.k8s.io/v1"}
     if manifest.get("apiVersion") != "resource.k8s.io/v1beta1":
         return found
@@ -154,12 +153,12 @@ def _nanos(amount: Any) -> int:
 
 
 def read_taken(claim: Mapping[str, Any]) -> frozenset[DeviceId]:
-    """The devices that a ResourceClaim holds alone. With admin access it holds none."""
+    """Return the devices that a ResourceClaim holds exclusively. With admin access it holds none."""
     return frozenset(_device_of(result) for result in _results(claim) if not result.get("shareID"))
 
 
 def read_shares(claims: Iterable[Mapping[str, Any]]) -> dict[DeviceId, dict[str, int]]:
-    """The parts of devices that ResourceClaims hold beside others: dimension -> nano units, the sum of all claims."""
+    """Return the parts of devices that ResourceClaims share: dimension -> nano units, summed over all claims."""
     found: dict[DeviceId, dict[str, int]] = {}
     for result in (result for claim in claims for result in _results(claim) if result.get("shareID")):
         share = found.setdefault(_device_of(result), {})

@@ -28,7 +28,8 @@ class Dimension:
     step: int | None = None
 
     def consumed(self, requested: int | None) -> int | None:
-        """The amount that a claim consumes if it requests this amount, or none; None if no valid amount is as large."""
+        """Return the amount that a claim consumes if it requests this amount, or no amount; None if no valid amount is
+        large enough."""
         whole = self.value if self.default is None else self.default
         amount = whole if requested is None else requested
         if self.valid_values:
@@ -84,9 +85,8 @@ def read_amounts(amounts: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def consumed_by(dimensions: Dimensions, requested: Mapping[str, int]) -> dict[str, int] | None:
-    """The amount of each dimension of a device that a claim with these requests consumes; None if the device lacks a
-    requested dimension, or its policy allows no amount that is as large.
-    """
+    """Return the amount of each dimension of a device that a claim with these requests consumes; None if the device
+    lacks a requested dimension, or if its policy allows no amount large enough."""
     if not requested.keys() <= dimensions.keys():
         return None
     found: dict[str, int] = {}

@@ -42,7 +42,7 @@ class DeviceKind(NamedTuple):
 
     @property
     def resource(self) -> str:
-        """Its name among the resources of nodes, as messages show it."""
+        """The name of the kind among the resources of nodes, as messages show it."""
         name = f"devices of class {self.device_class}"
         if self.capacity:
             # Exact, because it tells kinds apart.
@@ -52,7 +52,8 @@ class DeviceKind(NamedTuple):
 
     @property
     def is_of_tenants(self) -> bool:
-        """Whether a request defines it, rather than a DeviceClass alone, so that each workload may need another one."""
+        """Whether a request defines the kind. Then each workload may need a kind of its own; a DeviceClass alone is one
+        kind for all workloads."""
         return bool(self.selectors or self.capacity)
 
 
@@ -101,7 +102,7 @@ class Evaluations:
         self._in_use: dict[str, Counter[DeviceKind]] = {}
 
     def advance(self, now: float) -> None:
-        """Refill the budgets for the time that has passed."""
+        """Refill the budgets according to the elapsed time."""
         seconds, self._now = now - self._now, max(now, self._now)
         if seconds > 0:
             self._left_of_all = min(self._left_of_all + seconds * STEPS_OF_ALL_PER_SECOND, MAX_STEPS_OF_ALL)
@@ -109,9 +110,8 @@ class Evaluations:
             self._left = {name: steps for name, steps in left.items() if steps < MAX_NAMESPACE_STEPS}
 
     def snapshot(self) -> tuple[dict[str, float], float, float]:
-        """A copy of the remaining budgets, and the time. Results are kept: they do not depend on when they are
-        evaluated.
-        """
+        """Return a copy of the remaining budgets, and the time. Results are kept, because they do not depend on when
+        they are evaluated."""
         return dict(self._left), self._left_of_all, self._now
 
     def restore(self, values: tuple[dict[str, float], float, float]) -> None:
@@ -163,7 +163,7 @@ class Evaluations:
         return {kind for counts in self._in_use.values() for kind in counts}
 
     def check_number(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
-        """Raises TooManyKinds if the namespace's workloads may not request these kinds as well."""
+        """Raise TooManyKinds if the namespace's workloads may not request these additional kinds."""
         used = self._in_use.get(namespace, Counter())
         if any(kind not in used for kind in kinds) and len({*used, *kinds}) > MAX_KINDS:
             raise TooManyKinds(
@@ -174,7 +174,7 @@ class Evaluations:
     # -- evaluations ---------------------------------------------------------------------------------------------------
 
     def by_steps_left(self, namespaces: Iterable[str]) -> list[str]:
-        """The namespaces, those with the most steps left first."""
+        """Return the namespaces, the one with the most steps left first."""
         return sorted(namespaces, key=lambda name: (-self._left.get(name, MAX_NAMESPACE_STEPS), name))
 
     def spend(self, namespace: str | None, steps: int) -> None:
@@ -190,9 +190,8 @@ class Evaluations:
         self._left_of_all -= steps
 
     def selects(self, selectors: Iterable[str], device: PublishedDevice, namespace: str | None) -> bool:
-        """Whether all selectors hold for a device, at the namespace's cost. Raises CelError if one cannot be compiled
-        or evaluated, and EvaluationLimit.
-        """
+        """Return whether all selectors match a device; the namespace pays for the evaluation. Raises CelError if a
+        selector cannot be compiled or evaluated, and EvaluationLimit."""
         return all(self._result(selector, device, namespace) for selector in selectors)
 
     def _result(self, selector: str, device: PublishedDevice, namespace: str | None) -> bool:

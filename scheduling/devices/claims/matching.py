@@ -13,7 +13,8 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "bool": bool,
 
 
 def variables(device: PublishedDevice) -> dict[str, Any]:
-    """The device as selectors see it. Names without a domain belong to the driver's."""
+    """Return the variables through which selectors see the device. Names without a domain belong to the driver's
+    domain."""
     driver = device.id.driver
     return {
         "device": {
@@ -44,5 +45,5 @@ def _by_domain(driver: str, found: Mapping[str, Any], read: Any) -> Domains:
 
 
 def selects(selectors: Iterable[str], names: Mapping[str, Any]) -> bool:
-    """Return whether all selectors hold for a device. Raises CelError if one cannot be compiled or evaluated."""
+    """Return whether all selectors match a device. Raises CelError if a selector cannot be compiled or evaluated."""
     return all(compile_selector(selector)(names) for selector in selectors)

@@ -72,7 +72,7 @@ class DevicePlaces:
         return self._of_kind.keys()
 
     def add(self, kind: DeviceKind, namespace: str | None = None) -> None:
-        """Count the devices of a kind from now on, at the namespace's cost. Raises EvaluationLimit."""
+        """Count the devices of a kind from now on; the namespace pays for the evaluation. Raises EvaluationLimit."""
         devices_of_all = sum(len(pool.devices) for pool in self._objects.pools)
         self._evaluations.spend(namespace, devices_of_all * _STEPS_PER_DEVICE)
         found = self._devices_of(kind, namespace)
@@ -154,7 +154,7 @@ class DevicePlaces:
         return driver, pool, "counters" if (driver, pool) in self._joint else f"counters {counter_set}"
 
     def on_node(self, node: Node) -> Node:
-        """The node with these devices among its resources."""
+        """Return the node with these devices added to its resources."""
         if not self._of_kind:
             return node
         return replace(

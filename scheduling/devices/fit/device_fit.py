@@ -51,11 +51,8 @@ class RequestRefusal:
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
-    """Return whether a device belongs to the vendor.
-
-    With `by_model` the vendor's common word is searched in the device's type, as HAMi does. NVIDIA registers the model
-    name as the type; other vendors register the word.
-    """
+    """Return whether a device belongs to the vendor. With `by_model`, the vendor's common word is looked up in the
+    device's type, as HAMi does: NVIDIA registers the model name as the type, other vendors register the word."""
     if not by_model:
         return device.vendor == word
     return word.lower() in device.type.lower() or device.vendor == word != NVIDIA.common_word
@@ -100,7 +97,7 @@ class DeviceFit:
         return False
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Return whether `choose` selects among all fitting devices, instead of taking the first ones in order."""
+        """Return whether `choose` selects among all fitting devices instead of taking the first ones in order."""
         return False
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
@@ -108,7 +105,8 @@ class DeviceFit:
         return self.picks[: self.request.count]
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices with a slice of each. `states` are the vendor's devices in the order of trying."""
+        """Return the chosen devices, each with its slice. `states` are the vendor's devices in the order in which they
+        are tried."""
         collects_all = self.collects_all(states)
         group: int | None = None
         for state in states:
@@ -136,7 +134,7 @@ class DeviceFit:
         self.picks = []
 
     def excluded(self, state: DeviceState) -> DeviceRefusal | None:
-        """The refusal that does not depend on usage, or None."""
+        """Return the refusal that does not depend on usage; None if there is none."""
         if not state.device.health:
             return DeviceRefusal.CARD_NOT_HEALTH
         if state.device.cordoned:
@@ -154,7 +152,7 @@ class DeviceFit:
             self.picks.append((state, outcome))
 
     def slice_of(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
-        """The slice that the request gets of a device, or why it gets none."""
+        """Return the slice that the request gets on a device, or the reason why it gets none."""
         shared = self.refused_sharing(state)
         if shared is not None:
             return shared
@@ -168,7 +166,7 @@ class DeviceFit:
         return self.made(state, memory, cores or 0)
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice of a device that passed all common checks. A vendor may add its own checks here."""
+        """Return the slice of a device that has passed all common checks. A vendor may add its own checks here."""
         device = state.device
         return DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor, slots=self.slots)
 
@@ -183,7 +181,7 @@ class DeviceFit:
 
     @property
     def mutex(self) -> bool:
-        """Whether devices in use are refused to the pod."""
+        """Return whether the pod refuses devices that are in use."""
         return self.rules.mutex and self.context.policy.mutex
 
     def memory_of(self, state: DeviceState) -> int:

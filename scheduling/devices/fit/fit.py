@@ -22,11 +22,10 @@ Containers = tuple[tuple[DeviceSlice, ...], ...]
 def fit_pod(
     node: str, states: Sequence[DeviceState], pod: PodDeviceRequest, context: FitContext
 ) -> tuple[Containers | None, RequestRefusal | None]:
-    """The slices of each container (init containers first) on this node's devices, or the first request that was
-    refused.
+    """Return the slices of each container (init containers first) on this node's devices, or the first refused request.
 
-    Init containers run one after another, so each of them sees the present usage; usage of the other containers adds
-    up.
+    Init containers run one after another, so each of them sees the usage before the pod; the usage of the other
+    containers adds up.
     """
     held: list[tuple[DeviceSlice, ...]] = []
     for requests in pod.init_containers:

@@ -44,7 +44,7 @@ class BidPriceRanking:
     _cache: ScoreCache = field(default_factory=ScoreCache)
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
-        """Minus the loss of each node, in steps."""
+        """Return the negated loss of each node, in steps."""
         shape = pod_shape(pod_set)
         worth = self.worth(table)
         known, rows = self._cache.outdated(table, shape)
@@ -53,7 +53,7 @@ class BidPriceRanking:
         return known.scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """For the pod's largest request, the device that loses least first; among equal ones the fullest."""
+        """Rank devices for the pod's largest request: the smallest loss first, then the fullest device."""
         shape = pod_shape(pod_set)
         devices = len(table.nodes[row].devices)
         if shape.request is None:
@@ -62,7 +62,7 @@ class BidPriceRanking:
         return [-float(key) for key in keys[0, :devices].tolist()]
 
     def basis(self) -> Hashable:
-        """The typical pods."""
+        """Return the typical pods."""
         self.mix.now()
         return self.mix.version
 
@@ -79,7 +79,7 @@ class BidPriceRanking:
         return Price(lost, float((worth.rests[row] - rests[0])[taken].sum()) / WHOLE)
 
     def worth(self, table: DeviceTable) -> NodeWorth:
-        """The current worth of the table's nodes."""
+        """Return the current worth of the table's nodes."""
         pods = self.mix.now()
         if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
             self._version = self.mix.version

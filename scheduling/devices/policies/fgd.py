@@ -32,7 +32,7 @@ class FragmentationRanking:
         return self._scores(table, pod_shape(pod_set)).scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """The best device for the pod's largest request first, then the fullest."""
+        """Rank devices for the pod's largest request: the best device first, then the fullest."""
         best = self._scores(table, pod_shape(pod_set)).columns[row]
         idle = self.model(table).idle[row]
         order = [-idle[column] for column in range(len(table.nodes[row].devices))]
@@ -41,12 +41,12 @@ class FragmentationRanking:
         return order
 
     def basis(self) -> Hashable:
-        """The typical pods."""
+        """Return the typical pods."""
         self.mix.now()
         return self.mix.version
 
     def model(self, table: DeviceTable) -> FragmentationModel:
-        """The present fragmentation of the table."""
+        """Return the current fragmentation of the table."""
         pods = self.mix.now()
         if self._model is None or self._model.table is not table or self.mix.version != self._version:
             self._version = self.mix.version

@@ -67,7 +67,8 @@ class NodeWorth:
         self.nodes[rows] = self._lesser(rows, self.devices[rows].sum(axis=1), 0)
 
     def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
-        """For every device of the rows: its rest after it served the request, and the worth lost by that."""
+        """Return, for every device of the rows, the remainder after it has served the request, and the worth that is
+        lost."""
         used = self.table.used[:, rows].copy()
         used[SLOTS] += request.slots
         used[CORES] += min(request.cores_percent, 100)
@@ -76,7 +77,7 @@ class NodeWorth:
         return rests, self.devices[rows] - self._worth[self._kinds[rows], rests]
 
     def losses(self, rows: Integers, device_losses: Doubles, cpu_milli: int) -> Doubles:
-        """The loss of each node if its devices lose this much together and a pod takes its cpu."""
+        """Return the loss of each node if its devices lose this much together and a pod takes its CPU."""
         return self.nodes[rows] - self._lesser(rows, self.devices[rows].sum(axis=1) - device_losses, cpu_milli)
 
     def _lesser(self, rows: Integers, devices: Doubles, cpu_milli: int) -> Doubles:

@@ -25,7 +25,7 @@ _MAX_PATTERNS = 2_000
 
 
 def bid_prices(demand: dict[int, float]) -> dict[int, float]:
-    """Size -> price, for a demand of size -> amount. Only proportions matter; no amount may be 0."""
+    """Return size -> price for a demand of size -> amount. Only the proportions matter; no amount may be 0."""
     sizes = sorted(demand)
     prices = _solve(sizes, np.array([demand[size] for size in sizes], dtype=np.float64))
     return dict(zip(sizes, prices.tolist(), strict=True))
@@ -33,10 +33,8 @@ def bid_prices(demand: dict[int, float]) -> dict[int, float]:
 
 @lru_cache(maxsize=256)
 def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
-    """The worth of each rest of a device, shape (1001,): the highest total price of requests that fit into it together.
-
-    `demand` as for `bid_prices`, as pairs. Without any, a rest is worth its size.
-    """
+    """Return the worth of each possible remainder of a device, shape (1001,): the highest total price of requests that
+    fit into it together. `demand` has pairs, as for `bid_prices`. Without demand, a remainder is worth its size."""
     if not demand:
         return np.arange(WHOLE + 1, dtype=np.float64) / WHOLE
     prices = bid_prices(dict(demand))

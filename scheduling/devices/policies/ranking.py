@@ -51,7 +51,7 @@ class ScoreCache:
         self._shapes.clear()
 
     def outdated(self, table: DeviceTable, shape: PodShape) -> tuple[ShapeScores, Integers]:
-        """The scores of a shape, and the rows that the caller must compute again now."""
+        """Return the scores of a shape, and the rows that the caller must recompute now."""
         known = self._shapes.get(shape)
         if known is None:
             count = len(table.nodes)
@@ -63,7 +63,7 @@ class ScoreCache:
 
 
 def changed_rows(table: DeviceTable, mark: int) -> Integers:
-    """The rows that changed since a mark; all rows if the log does not reach back that far."""
+    """Return the rows that changed since a mark; all rows if the log does not reach back that far."""
     if mark == table.changes.mark:
         return np.zeros(0, dtype=np.int64)
     rows = table.changes.since(mark)

@@ -56,7 +56,8 @@ class PodMix:
 
 
 def pod_shape(pod_set: PodSetToPlace) -> PodShape:
-    """The shape of a pod set's pods; of several device requests the one for the most devices, then the most memory."""
+    """Return the shape of a pod set's pods. Of several device requests, the one for the most devices counts, then the
+    one for the most memory."""
     pod = pod_set.devices
     asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
     cpu = pod_set.requests.get(CPU, 0)

@@ -143,8 +143,8 @@ def container_reader(
     limits: dict[str, Any],
     problems: list[DeviceRequestProblem],
 ) -> ContainerReader | None:
-    """The reader of one vendor's part of a container, which completes these limits; None if the container names none
-    of the vendor's resources."""
+    """Return the reader of one vendor's part of a container, which completes these limits; None if the container
+    requests none of the vendor's resources."""
     requests = (container.get("resources") or {}).get("requests") or {}
     if not vendor.resources.names & (limits.keys() | requests.keys()):
         return None

@@ -47,7 +47,7 @@ class KeptAnswers:
         self._kept.clear()
 
     def note(self, row: int) -> None:
-        """Note that a row changed for longer than one search."""
+        """Note that a row has changed beyond the current search."""
         self._changes.note(row)
 
     def of(self, key: Hashable) -> Answer | None:

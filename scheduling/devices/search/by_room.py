@@ -19,7 +19,8 @@ _FAR = np.iinfo(np.int64).max
 
 
 def fill(room: Integers, with_devices: Booleans, count: int, policy: str) -> Iterator[tuple[int, int]]:
-    """(row, number of pods) for as many of `count` pods as there is room for. `room` is the number of pods per row."""
+    """Return (row, number of pods) for as many of `count` pods as there is room for. `room` is the number of pods per
+    row."""
     if count == 1 and policy != Policy.SPREAD:
         row = _tightest(room, with_devices)
         if row is not None:

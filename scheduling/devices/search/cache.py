@@ -56,7 +56,7 @@ class SearchCache:
         self._which = np.full(len(self.usable), _UNKNOWN, dtype=np.int32)
 
     def outdated(self) -> Integers:
-        """The rows that changed since the last call. Their findings are dropped, and the caller must set their
+        """Return the rows that changed since the last call. Their findings are dropped, and the caller must set their
         `fitting`."""
         seen, self._seen = self._seen, self.table.changes.mark
         rows = np.arange(len(self.usable)) if seen < 0 else changed_rows(self.table, seen)
@@ -67,7 +67,7 @@ class SearchCache:
         return rows
 
     def unscored(self, node_policy: str) -> Integers:
-        """The fitting rows without a vendor score under this policy. The caller must set all of them."""
+        """Return the fitting rows without a vendor score under this policy. The caller must score all of them."""
         if node_policy != self._scored_for:
             self._scored_for = node_policy
             self._scored[:] = False
@@ -77,7 +77,7 @@ class SearchCache:
         return rows
 
     def forget_findings(self) -> None:
-        """Drop the reasons why rows refuse the pod; keep that they do."""
+        """Forget why rows refuse the pod, but remember that they do."""
         self._which[:] = _UNKNOWN
         self._kinds, self._findings, self._nearness = {}, [], []
 

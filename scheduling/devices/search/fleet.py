@@ -179,7 +179,7 @@ class Fleet:
         self._fits_empty.clear()
 
     def snapshot(self) -> tuple[SearchSettings, Any]:
-        """The default policies, and the source of typical pods. Nodes and reservations are not part of it."""
+        """Return the default policies and the source of typical pods. Nodes and reservations are not included."""
         return self.settings, self.mix.source
 
     def restore(self, values: tuple[SearchSettings, Any]) -> None:
@@ -257,8 +257,8 @@ class Fleet:
         return kept if isinstance(kept, Placement) else replace(kept, reasons=dict(kept.reasons))
 
     def find(self, pod_sets: Sequence[PodSetToPlace], *, without: Collection[str] = ()) -> Placement | Unplaced:
-        """The answer of `place`, but without the words of a refusal. They cost more than the search, and most are
-        never read: the next flavor fits, or other victims are tried."""
+        """Answer like `place`, but leave out the text of a refusal. Writing the text costs more than the search, and
+        most texts are never read: the next flavor fits, or other victims are tried."""
         key = None if without else self._key(pod_sets)
         kept = self._answers.of(key) if key is not None else None
         if isinstance(kept, PlacementRefusal):

@@ -83,12 +83,9 @@ class MovePlanner:
         self.placed = 0
 
     def plan(self, parts: Sequence[Part], *, max_moves: int = MAX_MOVES, max_tries: int = MAX_TRIES) -> MovePlan | None:
-        """The plan with the fewest moves after which the pods can be placed, or None if there is none within the
-        limits.
-
-        For each single pod the number of moves is the smallest; for a gang, the total is not proven to be. The moves
-        can be made in order: each pod moves to room that is free after the moves before it.
-        """
+        """Return the plan with the fewest moves after which the pods can be placed; None if there is no plan within the
+        limits. The number of moves is minimal for each single pod; for a gang, the total is not proven to be minimal.
+        The moves can be made in order: each pod moves into room that the moves before it have freed."""
         self.tries = max_tries
         rooms: list[_Room] = []
         try:

@@ -77,7 +77,7 @@ class NamespaceQuotas:
         return self._set_limits(quota.namespace)
 
     def snapshot(self) -> tuple[dict[str, dict[str, NamespaceQuota]], dict[str, Any]]:
-        """A copy of the quotas and their limits. The usage is not part of it."""
+        """Return a copy of the quotas and their limits. The usage is not included."""
         return {namespace: dict(found) for namespace, found in self._quotas.items()}, dict(self._limits)
 
     def restore(self, values: tuple[dict[str, dict[str, NamespaceQuota]], dict[str, Any]]) -> None:
@@ -154,11 +154,11 @@ class NamespaceQuotas:
         devices_mib: Mapping[str, int] | None = None,
         held: Sequence[DeviceSlice] = (),
     ) -> QuotaShortage | None:
-        """The quota that a pod exceeds whatever devices it gets; None if it need not exceed any.
+        """Return the quota that a pod exceeds on any devices; None if it may stay within all quotas.
 
-        A pod counts as the larger of its largest init container and the sum of the others, as in HAMi's webhook.
-        `devices_mib` is the memory of a device per vendor, used to resolve percentages; without it they count as 0.
-        `held` is the usage of the workload's other pods, and is included in the total usage.
+        As in HAMi's webhook, a pod counts as the larger of its largest init container and the sum of its other
+        containers. `devices_mib` is the memory of a device per vendor, used to resolve percentages; without it they
+        count as 0. `held` is the usage of the workload's other pods, which the total usage includes.
         """
         for vendor in self._limits.get(namespace, {}):
             asked = _asked(pod, vendor, (devices_mib or {}).get(vendor, 0))

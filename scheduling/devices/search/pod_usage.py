@@ -12,12 +12,10 @@ from scheduling.model.device import DeviceSlice
 def peak_usage(
     containers: Iterable[Sequence[DeviceSlice]], init_container_count: int, *, as_hami: bool = False
 ) -> dict[str, DeviceSlice]:
-    """A pod's usage of each device: the larger of its largest init container and the sum of the other containers.
-
-    `slots` is the number of containers that use the device, at least 1, and more if one slice takes several
-    (Enflame, AWS Neuron). There is one combined slice per UUID. If an init container has several MIG instances of
-    one device, HAMi counts the largest instead of their sum (`as_hami`).
-    """
+    """Return a pod's usage of each device: the larger of its largest init container and the sum of its other
+    containers. `slots` is the number of containers that use the device: at least 1, and more if one slice takes several
+    slots (Enflame, AWS Neuron). There is one combined slice per UUID. If an init container has several MIG instances of
+    one device, HAMi counts the largest instance instead of their sum (`as_hami`)."""
     init: dict[str, DeviceSlice] = {}
     rest: dict[str, DeviceSlice] = {}
     for number, container in enumerate(containers):

@@ -73,8 +73,8 @@ class Finding:
 
     @property
     def nearness(self) -> tuple[int, int, int]:
-        """Larger is nearer: first nodes with enough devices, then more free devices, then how many checks the others
-        passed."""
+        """Return the sort key of a refusal; larger keys are nearer to fitting. First come nodes with enough devices,
+        then nodes with more free devices, then devices that passed more checks."""
         if self.devices is None:
             return (0, 0, 0)
         counts = self.devices.counts

@@ -136,7 +136,8 @@ class PodSetSearch:
         return cache
 
     def places(self) -> Iterator[list[PodPlacement]]:
-        """Places for the pods until one has none. The caller reserves each place before it requests the next."""
+        """Yield places for the pods until a pod has none. The caller reserves each place before it requests the
+        next."""
         first, count = self._pod_set.first_replica, self._pod_set.count
         if self._pod_set.by_room:
             yield self._fill(first, count)
@@ -180,7 +181,7 @@ class PodSetSearch:
         return {nodes[row].name: int(room[row]) for row in np.flatnonzero(room).tolist()}
 
     def next_pod(self, replica: int) -> PodPlacement | None:
-        """The best place for one more pod in the present usage; None if no node takes it."""
+        """Return the best place for one more pod, given the current usage; None if no node takes it."""
         if self._quotas.shortage(self._pod_set.namespace, self._pod) is not None:
             return None
         for row in self._ranked_rows():

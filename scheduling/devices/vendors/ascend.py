@@ -48,12 +48,12 @@ class AscendFit(DeviceFit):
         return SOFT_SPLIT_CORES if self._soft else device.cores_percent
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Modules and networks are chosen among all devices that fit."""
+        """Return true: whole modules and networks are chosen among all devices that fit."""
         attribute = self.rules.group_attribute
         return self._modules or (bool(attribute) and all(attribute in state.device.attributes for state in states))
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """Whole modules, or devices of as few networks as possible."""
+        """Choose whole modules, or devices of as few networks as possible."""
         candidates = self._of_whole_modules() if self._modules else self.picks
         if len(candidates) < self.request.count:
             return None

@@ -38,7 +38,7 @@ class NeuronFit(DeviceFit):
         return [(state, self._whole(state)) for state in chosen]
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """Only cores can be short: the devices have no memory of their own."""
+        """Refuse a device that lacks cores. These devices have no memory of their own, so memory is never short."""
         return DeviceRefusal.CARD_INSUFFICIENT_CORE if cores is None else None
 
     def _start(self, ordered: Sequence[DeviceState]) -> int | None:

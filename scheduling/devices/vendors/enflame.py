@@ -33,7 +33,7 @@ class DrsFit(DeviceFit):
     _profile: MigProfile | None = None
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The picked device. A node without a profile for the request is refused as a whole."""
+        """Return the chosen device. A node without a profile for the request is refused as a whole."""
         profiles = {profile for state in states for profile in state.device.mig_profiles}
         self._profile = profile_for(self.request, profiles)
         if self._profile is None:
@@ -59,7 +59,8 @@ class DrsFit(DeviceFit):
 
     @property
     def slots(self) -> int:
-        """The slices of the profile. HAMi only checks that any slice is left, and counts one per container."""
+        """Return the slices of the profile. HAMi only checks that a slice is left, and counts one slice per
+        container."""
         return 1 if self.rules.as_hami or self._profile is None else self._profile.slice_count
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
@@ -70,7 +71,8 @@ class DrsFit(DeviceFit):
 
 
 def profile_for(request: DeviceRequest, profiles: Iterable[MigProfile]) -> MigProfile | None:
-    """The profile that serves a request: the one with that many slices, or the smallest with the memory and cores."""
+    """Return the profile that serves a request: the profile with that many slices, or the smallest one with enough
+    memory and cores."""
     by_size = sorted(profiles, key=lambda profile: (profile.slice_count, profile.memory_mib))
     if not by_size:
         return None

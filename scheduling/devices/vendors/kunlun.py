@@ -104,10 +104,10 @@ class VxpuFit(XpuFit):
 
 
 def linked(ordered: Sequence[DeviceState], serving: Sequence[bool], count: int) -> list[DeviceState]:
-    """`count` serving devices that are linked; empty if there are none.
+    """Return `count` linked devices that can serve the request; empty if there are none.
 
-    The first four of `ordered` are one half. The half that is left fullest is chosen; if no half has enough, pairs
-    and fours across the halves.
+    The first four of `ordered` form one half of the server. The half that is left fullest is chosen; if no half has
+    enough devices, pairs and fours across the halves are tried.
     """
     if count == SERVER:
         return sorted(ordered, key=lambda state: state.index) if sum(serving) == SERVER == len(ordered) else []
@@ -156,10 +156,8 @@ def _are_linked(pair: Sequence[int]) -> bool:
 
 
 def halves_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
-    """Best if the pod leaves fewer half-used halves than before.
-
-    HAMi compares the usage before with the pod's devices alone, instead of both together.
-    """
+    """Score a pod best if it leaves fewer half-used halves than before. HAMi compares the usage before with the pod's
+    devices alone, instead of both together."""
     word = vendor.common_word
     if vendor.rules.as_hami and any(state.device.vendor != word for state in outcome.states):
         return 0.0
@@ -171,8 +169,8 @@ def halves_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -
 
 
 def broken_halves(used: Collection[int]) -> int:
-    """How broken the halves are: 0 per fully used half, 2 per half with one device in use, else 1; 1 for an unused
-    server."""
+    """Return how broken the halves are: 0 per fully used half, 2 per half with one device in use, else 1; 1 for an
+    unused server."""
     if not used:
         return 1
     left = sum(index < HALF for index in used)

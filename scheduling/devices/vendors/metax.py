@@ -41,11 +41,12 @@ class SgpuFit(DeviceFit):
         return self.constraints.app_class == ONLINE
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """All fitting devices are examined, as in HAMi, whose refusals count them all."""
+        """Return true: all fitting devices are examined, as in HAMi, whose refusals count all of them."""
         return True
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """Devices that suit the application class, or whole devices of one zone; else the first in order."""
+        """Choose devices that suit the application class, or whole devices of one zone; otherwise the first ones in
+        order."""
         count = self.request.count
         if len(self.picks) > count and self._online:
             return sorted(self.picks, key=lambda pick: _discomfort(pick[0].tenants))[:count]
@@ -72,7 +73,7 @@ class SgpuFit(DeviceFit):
         return 0 if self._online else DeviceFit.cores_of(self, state)
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """A refusal because of memory or, unless the pod is online, of cores."""
+        """Return a refusal for too little memory or, unless the pod is online, too few cores."""
         if not self._online:
             return DeviceFit.refused_amounts(self, state, memory, cores)
         free = state.device.memory_mib - state.used_memory_mib
@@ -139,7 +140,7 @@ def count_table_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstrain
 
 
 def tenants_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """How well the tenants suit an online pod, or how whole the link zones stay; inverted under `spread`."""
+    """Score how well the tenants suit an online pod, or how intact the link zones stay; inverted under `spread`."""
     held = outcome.slices(vendor.common_word)
     if constraints.app_class == ONLINE:
         score = _score_beside(outcome.states, {part.uuid for part in held})

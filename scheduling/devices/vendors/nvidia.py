@@ -30,11 +30,11 @@ class NvidiaFit(DeviceFit):
         return (mode is None or MIG_MODE in mode) and any(state.device.mode == MIG_MODE for state in states)
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Links are compared among all devices that fit."""
+        """Return true: links are compared among all devices that fit."""
         return self._linked
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """The devices with the best links."""
+        """Choose the devices with the best links."""
         return choose_linked_devices(self.picks, self.request.count)
 
     def start_numa_group(self) -> None:
@@ -74,10 +74,10 @@ class NvidiaFit(DeviceFit):
 def choose_mig_instance(
     profiles: Iterable[MigProfile], in_use: Sequence[MigInstance], memory_mib: int
 ) -> tuple[MigProfile, MigPlacement] | None:
-    """The smallest profile with that much memory that has a free place, and the place; None if there is none.
+    """Return the smallest profile with enough memory that has a free place, and the place; None if there is none.
 
-    Profiles are tried by memory, then slice count. `1g` and `3g` instances go to the highest free start, which keeps
-    low starts free for profiles that need them; all others to the lowest.
+    Profiles are tried by memory, then by slice count. `1g` and `3g` instances go to the highest free start, which keeps
+    low starts free for profiles that need them; all others go to the lowest.
     """
     for profile in sorted(profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)):
         if profile.memory_mib < memory_mib:
@@ -90,9 +90,8 @@ def choose_mig_instance(
 
 
 def missing_mig_instance(profiles: Iterable[MigProfile], memory_mib: int) -> str:
-    """Return the reason why devices with these profiles have no instance with this much memory: either no profile is
-    that large, so they never will, or the places of the large ones are taken.
-    """
+    """Return why devices with these profiles have no instance with enough memory: no profile is large enough, so they
+    never will, or the places of the large profiles are taken."""
     known = {(profile.memory_mib, profile.slice_count, profile.name) for profile in profiles}
     fitting = sorted(each for each in known if each[0] >= memory_mib)
     if fitting:
@@ -105,11 +104,11 @@ def missing_mig_instance(profiles: Iterable[MigProfile], memory_mib: int) -> str
 
 
 def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
-    """`count` of the fitting devices, which are in the order of trying.
+    """Choose `count` of the fitting devices, which are given in the order of trying.
 
-    For one device: the one whose links to the other fitting devices have the lowest sum, so that good groups stay
-    whole. For several: the combination with the highest sum of pair scores; ties go to the first in the order of
-    trying. Beyond 20,000 combinations the group grows device by device from the best pair.
+    A single device is the one whose links to the other fitting devices have the lowest sum, so that good groups stay
+    whole. Several devices are the combination with the highest sum of pair scores; ties go to the first combination in
+    the order of trying. Beyond 20,000 combinations, the group grows device by device from the best pair.
     """
     if len(fitting) == count:
         return list(fitting)

@@ -30,11 +30,11 @@ class VastaiFit(DeviceFit):
         return DeviceFit.pick(self, states)
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Adapters are chosen among all dies that fit."""
+        """Return true: adapters are chosen among all dies that fit."""
         return bool(states) and states[-1].device.attributes.get(STRATEGY) == DIE
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """Dies of as few adapters as possible."""
+        """Choose dies of as few adapters as possible."""
         if len(self.picks) == self.request.count:
             return self.picks
         groups = by_attribute(self.picks, self.rules.group_attribute)

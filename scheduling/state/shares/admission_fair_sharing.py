@@ -93,8 +93,8 @@ class UsageHistory:
             history.sampled_at, history.penalties = sampled_at, penalties
 
     def charge_entry(self, info: WorkloadInfo) -> None:
-        """Charge a workload that was given quota. Its whole request counts at once, with the weight of one sampling
-        interval, until a sample sees the workload running. The penalty of an admitted workload becomes consumption."""
+        """Charge a workload that was given quota. Its whole request counts immediately, with the weight of one sampling
+        interval, until a sample finds the workload running. The penalty of an admitted workload becomes consumption."""
         history = self._queues.get(info.queue_key)
         if history is None:
             return
@@ -119,8 +119,8 @@ class UsageHistory:
             history.penalties.pop(info.key, None)
 
     def sample(self, running: Mapping[str, Iterable[WorkloadInfo]], now: float) -> tuple[str, ...]:
-        """Decay the consumption of LocalQueues whose sampling interval is over, towards what their admitted workloads
-        use now; returns their keys. The first sample of a queue only starts its clock."""
+        """Decay the consumption of LocalQueues whose sampling interval is over, towards the current use of their
+        admitted workloads; return their keys. The first sample of a queue only starts its clock."""
         sampled: list[str] = []
         for key, history in self._queues.items():
             since = history.sampled_at

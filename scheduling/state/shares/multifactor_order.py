@@ -56,7 +56,7 @@ class MultifactorOrder:
         self._calculated_at = self._weighed = None
 
     def refresh(self) -> None:
-        """Order the queues again, if the last calculation is from an earlier period."""
+        """Order the queues again if the last calculation is from an earlier period."""
         queues = self._state.cluster_queues
         if self._weighed is None:
             self._weighed = {name for name, cq in queues.items() if cq.weights is not None}

@@ -75,14 +75,13 @@ class QuotaClaim:
 
 
 def scaled(key: FlavorResource, amount: int) -> float:
-    """Base units -> the units of the policies' vectors."""
+    """Convert base units to the units of the policies' vectors."""
     return float(amount) if key.resource in _BASE_UNITS else float(amount * _MILLI)
 
 
 def base_amount(key: FlavorResource, amount: float) -> int:
-    """The whole base units within an amount. An amount that is short of a unit by less than the tolerance counts as the
-    unit.
-    """
+    """Return the whole base units within an amount. An amount that falls short of a unit by less than the tolerance
+    counts as the unit."""
     return int((amount + TOLERANCE) // (1 if key.resource in _BASE_UNITS else _MILLI))
 
 
@@ -114,9 +113,8 @@ def sum_requests(claim: QuotaClaim) -> None:
 
 
 def share_out(claim: QuotaClaim, above: SharingPolicy | None) -> None:
-    """Divide the deserved quota of a cohort among its children, and theirs among their children. `above`: the policy
-    that a cohort without its own inherits.
-    """
+    """Divide the deserved quota of a cohort among its children, and theirs among their own children. `above`: the
+    policy that a cohort without its own policy inherits."""
     policy = claim.policy or above
     if policy is None or not claim.children:
         return
