@@ -58,12 +58,12 @@ class ClusterUnreachable(ClusterError):
 
 
 def retry_after_seconds(text: str | None) -> float:
-    """The whole seconds of Kubernetes' `Retry-After` header; 0 without the header, or if it has a date."""
+    """Return the whole seconds of Kubernetes' `Retry-After` header; 0 without the header, or if it has a date."""
     return float(text) if text and text.isascii() and text.isdigit() else 0.0
 
 
 def error_of_answer(status: int, content: bytes, retry_after: float = 0.0) -> ClusterError:
-    """The error of an answer: the `Status` in its body, else the body's first 500 characters."""
+    """Return the error of an answer: the `Status` in its body, else the body's first 500 characters."""
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -72,7 +72,7 @@ def error_of_answer(status: int, content: bytes, retry_after: float = 0.0) -> Cl
 
 
 def error_of_status(body: Mapping[str, Any], status: int, retry_after: float = 0.0) -> ClusterError:
-    """The error that a `Status` object describes."""
+    """Return the error that a `Status` object describes."""
     details = body.get("details")
     causes = (details.get("causes") if isinstance(details, dict) else None) or ()
     fields = [str(cause["field"]) for cause in causes if isinstance(cause, dict) and cause.get("field")]

@@ -19,7 +19,7 @@ class Kind:
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path; namespace "" on a namespaced kind means all namespaces."""
+        """Return the URL path; namespace "" on a namespaced kind means all namespaces."""
         root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
         parts = [root]
         if self.namespaced and namespace:
@@ -58,7 +58,7 @@ RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses"
 
 
 def _device_kind(kind: str, plural: str, *, namespaced: bool = True) -> tuple[Kind, ...]:
-    """A kind of dynamic resource allocation in the versions that are read, the newest first."""
+    """Return a kind of dynamic resource allocation in the versions that are read, the newest first."""
     versions = ("v1", "v1beta2", "v1beta1")
     return tuple(Kind(f"resource.k8s.io/{version}", kind, plural, namespaced) for version in versions)
 

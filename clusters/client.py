@@ -135,7 +135,7 @@ class ClusterClient:
         return found
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """One object; None if it does not exist."""
+        """Return one object; None if it does not exist."""
         try:
             return self._json("GET", kind.path(namespace, name))
         except ClusterError as error:
@@ -144,7 +144,7 @@ class ClusterClient:
             raise
 
     def served(self, kinds: Iterable[Kind]) -> set[Kind]:
-        """The kinds of the list that the server serves, with one request for the groups and one for each present
+        """Return the kinds of the list that the server serves, with one request for the groups and one for each present
         group."""
         wanted: dict[str, set[Kind]] = {}
         for kind in kinds:
@@ -157,7 +157,8 @@ class ClusterClient:
         return served
 
     def groups(self) -> dict[str, list[str]]:
-        """The API groups that the server serves, without the core one, and their versions, the preferred one first."""
+        """Return the API groups that the server serves, without the core one, and their versions, the preferred one
+        first."""
         found: dict[str, list[str]] = {}
         for group in self._json("GET", "/apis").get("groups") or ():
             for entry in group.get("versions") or ():
@@ -166,7 +167,7 @@ class ClusterClient:
         return found
 
     def server_version(self) -> tuple[str, datetime | None]:
-        """The server's Kubernetes version, such as v1.36.3, and its time (to the second)."""
+        """Return the server's Kubernetes version, such as v1.36.3, and its time (to the second)."""
         answer = self._send_paced("GET", "/version", {}, None, "application/json")
         try:
             version = str(orjson.loads(answer.data)["gitVersion"])
@@ -181,7 +182,7 @@ class ClusterClient:
         self._send("GET", "/version", {}, timeout=timeout_seconds)
 
     def metrics(self) -> str:
-        """The server's own metrics, in Prometheus' text format."""
+        """Return the server's own metrics, in Prometheus' text format."""
         return self._send_paced("GET", "/metrics", {}, None, "text/plain").data.decode()
 
     def kind_named(self, api_version: str, kind: str) -> Kind | None:
@@ -442,7 +443,7 @@ class ClusterClient:
 
 
 def _cause(error: BaseException) -> str:
-    """Why there was no answer, in one line that begins with the fault."""
+    """Return why there was no answer, in one line that begins with the fault."""
     if isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
         return _cause(error.reason)
     for each in (error, *error.args):

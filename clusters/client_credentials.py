@@ -63,7 +63,7 @@ def _load_credentials(configuration: Any, server: str) -> None:
 
 
 def _context_for(server: str) -> str | None:
-    """The kubeconfig's context whose cluster is at that URL, the present one first; None without one."""
+    """Return the kubeconfig's context whose cluster is at that URL, the present one first; None without one."""
     from kubernetes import config as kubernetes_config
     from kubernetes.config import kube_config
 

@@ -29,7 +29,7 @@ def writing_client_for(cluster: Cluster) -> ClusterClient:
 
 
 def watching_client_for(cluster: Cluster, server: str = "") -> ClusterClient:
-    """The client of the cluster's watcher, or of the API server at that URL in place of the cluster's own.
+    """Return the client of the cluster's watcher, or of the API server at that URL in place of the cluster's own.
 
     It may write in every mode: the watcher follows the mode while it runs, and writes only where kueueweb decides.
     Raises ClusterUnreachable.
@@ -38,7 +38,8 @@ def watching_client_for(cluster: Cluster, server: str = "") -> ClusterClient:
 
 
 def logs_client_for(cluster: Cluster) -> ClusterClient:
-    """The client of the web processes, which read the logs of pods and write nothing. Raises ClusterUnreachable."""
+    """Return the client of the web processes, which read the logs of pods and write nothing. Raises
+    ClusterUnreachable."""
     return client_for(cluster, read_only=True)
 
 

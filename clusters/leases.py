@@ -26,12 +26,12 @@ def kueues_lease(cluster: Cluster) -> tuple[str, str]:
 
 
 def holder_of(lease: JsonObject | None) -> str:
-    """The identity that holds the lease; empty if it is free."""
+    """Return the identity that holds the lease; empty if it is free."""
     return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")
 
 
 def is_kueuewebs(holder: str) -> bool:
-    """Whether an installation of kueueweb holds the lease, and no Kueue."""
+    """Return whether an installation of kueueweb holds the lease, and no Kueue."""
     return holder.startswith(OUR_PREFIX)
 
 

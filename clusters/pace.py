@@ -21,7 +21,7 @@ class Pace:
         self._last = float("-inf")
 
     def next(self, now: float) -> float:
-        """The beginning of the turn whose first change came now."""
+        """Return the beginning of the turn whose first change came now."""
         self._last = max(now + self._delay, self._last + self._apart)
         return self._last
 

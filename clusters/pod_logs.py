@@ -32,7 +32,7 @@ class LogQuery:
     """Whether the log of the container's last instance is read, before its restart."""
 
     def encoded(self) -> str:
-        """The query as text for a header."""
+        """Return the query as text for a header."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod

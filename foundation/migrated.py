@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def missing_migrations() -> list[str]:
-    """The migrations of this release that the database lacks."""
+    """Return the migrations of this release that the database lacks."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]

@@ -27,7 +27,7 @@ class DeviceAmounts(TypedDict):
 def device_amounts(
     vendor: str, mode: str, attributes: Mapping[str, str], cores: int, used_cores: int, slices_mib: Iterable[int]
 ) -> DeviceAmounts:
-    """The amounts of one device: cores as the device counts them, memory as the sum of its slices."""
+    """Return the amounts of one device: cores as the device counts them, memory as the sum of its slices."""
     row = _BY_WORD.get(vendor)
     units = DeviceUnits() if row is None else row.units
     device = "die" if attributes.get(STRATEGY) == DIE else units.device
@@ -61,7 +61,8 @@ def mig_instance(instance: MigInstance) -> MigInstanceJson:
 
 
 def mig_places(device: Device) -> int:
-    """How many memory slices a device in MIG mode has; 0 in other modes, and where its profiles name no places."""
+    """Return how many memory slices a device in MIG mode has; 0 in other modes, and where its profiles name no
+    places."""
     if device.mode != MIG_MODE:
         return 0
     ends = (place.start + place.size for profile in device.mig_profiles for place in profile.placements)

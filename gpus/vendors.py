@@ -31,17 +31,17 @@ _GIB = 1024
 
 
 def _allocation(word: str) -> dict[str, str]:
-    """The two annotation keys that HAMi writes on pods."""
+    """Return the two annotation keys that HAMi writes on pods."""
     return {"to_allocate": f"hami.io/{word}-devices-to-allocate", "allocated": f"hami.io/{word}-devices-allocated"}
 
 
 def _uuids(prefix: str) -> dict[str, str]:
-    """The two annotation keys with which users choose devices by UUID."""
+    """Return the two annotation keys with which users choose devices by UUID."""
     return {"use_uuid": f"{prefix}/use-gpuuuid", "nouse_uuid": f"{prefix}/nouse-gpuuuid"}
 
 
 def _by_word(word: str) -> dict[str, str]:
-    """The annotation keys of chips with their own common word."""
+    """Return the annotation keys of chips with their own common word."""
     return {
         **_allocation(word),
         "handshake": f"hami.io/node-handshake-{word}",
@@ -55,7 +55,7 @@ _NETWORKS = replace(_SPLIT, group_attribute="NetworkID", node_score=NodeScore.SA
 
 
 def _ascend(word: str, model: ChipModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
-    """A chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
+    """Return a chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
     return DeviceVendor(
         common_word=word,
         resources=VendorResources(
@@ -113,7 +113,7 @@ ASCEND = (
 
 
 def _iluvatar(chip: str) -> DeviceVendor:
-    """An Iluvatar chip. Several devices are assigned with all their cores."""
+    """Return an Iluvatar chip. Several devices are assigned with all their cores."""
     return DeviceVendor(
         common_word=chip,
         resources=VendorResources(

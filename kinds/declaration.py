@@ -305,7 +305,7 @@ class Kind(ManifestKind):
         return KindSpec(self.complete(meta), reading.values)
 
     def write(self, spec: KindSpec, api_version: str = "") -> dict[str, Any]:
-        """The manifest of a spec, in the newest version unless another one is named; defaults are left out."""
+        """Write the manifest of a spec, in the newest version unless another one is named; defaults are left out."""
         api_version = api_version or self.versions[0]
         version = api_version.rpartition("/")[2]
         annotations = dict(spec.meta.annotations)

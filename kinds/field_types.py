@@ -40,22 +40,22 @@ class FieldType(ABC):
 
     @abstractmethod
     def schema(self) -> Schema:
-        """The OpenAPI schema of the field in a manifest, without its description."""
+        """Return the OpenAPI schema of the field in a manifest, without its description."""
 
     def beside(self, version: str) -> dict[str, Schema]:
         """Return the additional keys in manifests of a version that state the field's value: key -> schema."""
         return {}
 
     def of_row(self, row: Any, column: str) -> Any:
-        """The value that a row has."""
+        """Return the value that a row has."""
         return getattr(row, column)
 
     def write(self, value: Any) -> Json:
-        """The value in a manifest."""
+        """Write the value in a manifest."""
         return value
 
     def to_json(self, value: Any) -> Json:
-        """The value in our JSON."""
+        """Return the value in our JSON."""
         return value
 
     def core(self, value: Any) -> Any:

@@ -109,7 +109,7 @@ def _put(kind: Kind, root: Schema, found: Field, path: str, schema: Schema) -> N
 
 
 def _description(kind: Kind, found: Field, inner: int) -> str:
-    """The description of the group of our JSON that is this many levels above the field's own."""
+    """Return the description of the group of our JSON that is this many levels above the field's own."""
     groups = found.json_path.split(".")[:-1] if found.json is not None else []
     path = ".".join(groups[: len(groups) - inner])
     return kind.groups[path].description if path in kind.groups else ""

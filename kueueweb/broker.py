@@ -33,8 +33,9 @@ class Channel(redis.Channel):
         return found
 
     def _create_client(self, asynchronous: bool = False) -> Any:
-        """The client of the channel's pool. kombu makes one for each question, which costs more than the question: a
-        client holds no connection, so threads may share it. One that listens is kept by kombu, and is another."""
+        """Return the client of the channel's pool. kombu makes one for each question, which costs more than the
+        question: a client holds no connection, so threads may share it. One that listens is kept by kombu, and is
+        another."""
         if asynchronous:
             return super()._create_client(asynchronous=True)  # type: ignore[misc]  # the stubs leave it out
         if self._shared is None or self._shared.connection_pool is not self.pool:

@@ -232,7 +232,7 @@ def process_name(arguments: Sequence[str]) -> str:
 
 
 def _account() -> str:
-    """The operating system's user; a container may run as one that has no name."""
+    """Return the operating system's user; a container may run as one that has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -265,7 +265,7 @@ def _refuse_placeholder(name: str, password: str, lenient: bool) -> None:
 
 
 def _redacted(url: str) -> str:
-    """The URL without its password: an error message must not carry the secret into a log."""
+    """Return the URL without its password: an error message must not carry the secret into a log."""
     password = urlsplit(url).password
     return url.replace(f":{password}@", ":…@") if password else url
 

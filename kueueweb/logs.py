@@ -19,7 +19,7 @@ _SILENCE_SECONDS: Final = 10.0
 
 
 def json_formatter() -> logging.Formatter:
-    """A formatter that turns every record, ours and the libraries', into one line of JSON."""
+    """Return a formatter that turns every record, ours and the libraries', into one line of JSON."""
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
             structlog.stdlib.add_log_level,
@@ -47,7 +47,7 @@ class OutageInOneLine(logging.Filter):
         self._said: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is logged."""
+        """Return whether the record is logged."""
         error = record.exc_info[1] if record.exc_info else None
         if error is None or not is_outage(error):
             return True

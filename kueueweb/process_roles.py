@@ -110,7 +110,7 @@ def run_roles(app: Celery, roles: Collection[Role], cluster: str, watch: Work) -
 
 
 def _places(roles: Collection[Role], cluster: str) -> list[tuple[Role, str]]:
-    """The places whose loops turn here, as their heartbeats name them."""
+    """Return the places whose loops turn here, as their heartbeats name them."""
     queue = scheduler_queue(cluster)
     of = {Role.WATCHER: cluster, Role.SCHEDULER: "" if queue == scheduler_queue("") else cluster}
     return [(role, of.get(role, "")) for role in roles]

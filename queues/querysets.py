@@ -55,7 +55,7 @@ def queue_time() -> RawSQL:
 
 
 def workload_state() -> Case:
-    """The workload's WorkloadState."""
+    """Return the workload's WorkloadState."""
     ended_badly = (FinishedReason.FAILED, FinishedReason.FAILED_TO_START)
     return Case(
         When(status=WorkloadStatus.FINISHED, reason=FinishedReason.SUCCEEDED, then=Value(WorkloadState.SUCCEEDED)),
@@ -70,7 +70,7 @@ def workload_state() -> Case:
 
 
 def workload_version() -> RawSQL:
-    """A text that differs between any two states of a workload, its pod sets and its devices."""
+    """Return a text that differs between any two states of a workload, its pod sets and its devices."""
     return RawSQL(_VERSION, [], output_field=models.TextField())  # noqa: S611 (our own constant)
 
 

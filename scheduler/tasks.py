@@ -178,7 +178,7 @@ _clusters = _Clusters()
 
 
 def _scheduled() -> list[Cluster]:
-    """The clusters in which kueueweb decides."""
+    """Return the clusters in which kueueweb decides."""
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))
 
 

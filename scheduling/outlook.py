@@ -182,7 +182,7 @@ class _Decisions:
             self._evictions.setdefault(failed.workload, lost)
 
     def _runs(self, job: str) -> bool:
-        """Whether it is the parent of variants and runs already, so that another of these is a migration."""
+        """Return whether it is the parent of variants and runs already, so that another of these is a migration."""
         found = self._world.workload(job)
         return found is not None and found.admission is not None and not found.is_charged
 
@@ -207,7 +207,7 @@ def stop_reason(world: World, cluster_queue: str) -> EvictionReason:
 
 
 def _job(world: World, key: str) -> str:
-    """The parent of a variant (concurrent admission); any other workload itself."""
+    """Return the parent of a variant (concurrent admission); any other workload itself."""
     found = world.workload(key)
     return found.parent or key if found is not None else key
 

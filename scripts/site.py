@@ -79,7 +79,7 @@ def _linked(page: str, text: str) -> str:
 
 
 def _page_of(path: str) -> str:
-    """The page or file of the site for a path of the repository; empty without one."""
+    """Return the page or file of the site for a path of the repository; empty without one."""
     for page, source in ELSEWHERE.items():
         if path == source:
             return page

@@ -32,7 +32,7 @@ class GpuNodes:
     zone: str = "gpu-zone-a"
 
     def manifests(self) -> Iterator[JsonObject]:
-        """The Node objects: labels, capacity and the register annotation."""
+        """Yield the Node objects: labels, capacity and the register annotation."""
         for number in range(1, self.count + 1):
             yield self._manifest(f"{self.prefix}-{number:02}")
 
@@ -64,7 +64,7 @@ class GpuNodes:
         }
 
     def _device(self, node: str, index: int) -> JsonObject:
-        """One entry of the register annotation; zero values are left out, as HAMi leaves them out."""
+        """Return one entry of the register annotation; zero values are left out, as HAMi leaves them out."""
         digest = hashlib.sha256(f"{node}/{index}".encode()).hexdigest()
         uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
         device: JsonObject = {

@@ -56,7 +56,7 @@ class VendorNode:
 
 
 def mixed_fleet() -> list[JsonObject]:
-    """One node per vendor, in addition to those of the examples' fleet."""
+    """Return one node per vendor, in addition to those of the examples' fleet."""
     return [node.manifest() for node in _nodes()]
 
 

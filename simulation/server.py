@@ -48,7 +48,7 @@ def listen(host: str, port: int, uds: str | None = None) -> socket.socket:
 
 
 def address(listening: socket.socket) -> str:
-    """The address of a socket: a URL, or the path of a unix socket."""
+    """Return the address of a socket: a URL, or the path of a unix socket."""
     name = listening.getsockname()
     return str(name) if listening.family == socket.AF_UNIX else f"http://{name[0]}:{name[1]}"
 

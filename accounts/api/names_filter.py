@@ -17,7 +17,7 @@ class NamesFilter(filters.CharFilter):  # type: ignore[misc]  # the library is n
         super().__init__(*args, help_text=_ONE_OR_MORE, **kwargs)
 
     def filter(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """The rows that have one of the values; all rows if none is given."""
+        """Return the rows that have one of the values; all rows if none is given."""
         if not value:
             return rows
         names = [name for part in value.split(",") if (name := part.strip())]

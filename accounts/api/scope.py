@@ -65,7 +65,7 @@ class ClusterView(GenericAPIView[Any]):
 
 
 def json_object(data: Any) -> Mapping[str, Any]:
-    """The request's body as a JSON object; raises ValidationError."""
+    """Return the request's body as a JSON object; raises ValidationError."""
     if not isinstance(data, Mapping):
         raise ValidationError({"": "The body must be a JSON object."})
     return data
@@ -104,7 +104,7 @@ def _as_of(view: ClusterView, handler: Callable[..., Response]) -> Callable[...,
 
 
 def moment_in(request: Request) -> datetime:
-    """The moment that the request asks for, in UTC; raises ValidationError."""
+    """Return the moment that the request asks for, in UTC; raises ValidationError."""
     text = request.query_params[AT]
     found = moment_of(text)
     if found is None:

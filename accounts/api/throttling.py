@@ -61,7 +61,8 @@ class NameLoginThrottle(AddressThrottle):
 
 
 def _who(request: Request, address: str = "") -> str:
-    """The user name, and the address if one is given, hashed: what a client types must not be a key of the cache.
+    """Return the user name, and the address if one is given, hashed: what a client types must not be a key of the
+    cache.
 
     The login takes no notice of spaces around a name, so neither does the count.
     """

@@ -19,5 +19,5 @@ def warning_header(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """The text as a quoted-string in ASCII (RFC 9110), in which control characters are spaces."""
+    """Return the text as a quoted-string in ASCII (RFC 9110), in which control characters are spaces."""
     return _CONTROL.sub(" ", text).encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')

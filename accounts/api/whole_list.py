@@ -16,7 +16,7 @@ class WholeList(BasePagination):
         return Response({"results": data, "next": None})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The page in the OpenAPI document."""
+        """Return the page in the OpenAPI document."""
         properties = {
             "results": schema,
             "next": {"type": "null", "description": "Always null: there is only one page."},

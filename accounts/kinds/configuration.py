@@ -88,7 +88,7 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
 
 
 def write_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest of a stored Configuration."""
+    """Write the manifest of a stored Configuration."""
     return {"apiVersion": API_VERSION, "kind": "Configuration"} | dict(configuration)
 
 

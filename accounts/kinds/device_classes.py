@@ -64,7 +64,7 @@ def _check_classes(item: FieldReader, name: str, classes: list[str], counter: st
 
 
 def _read_sources(item: FieldReader, gates: Mapping[str, bool]) -> list[str]:
-    """The counters that a mapping counts instead of devices."""
+    """Read the counters that a mapping counts instead of devices."""
     counters: list[str] = []
     capacities = 0
     for source in item.items("sources"):
@@ -106,7 +106,7 @@ def _read_devices(source: FieldReader) -> None:
 
 
 def _dimension(name: str) -> str | None:
-    """A C identifier of at most 32 characters, which a domain and a slash may precede."""
+    """Return a C identifier of at most 32 characters, which a domain and a slash may precede."""
     domain, slash, identifier = name.rpartition("/")
     if slash and (len(domain) > _MAX_DRIVER or dns_subdomain(domain)):
         return f"must have a DNS subdomain of at most {_MAX_DRIVER} characters before the slash"

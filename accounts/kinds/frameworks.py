@@ -48,7 +48,7 @@ def enabled_frameworks(configuration: Mapping[str, Any]) -> frozenset[str]:
 
 
 def external_kinds(configuration: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
-    """The kinds, by apiVersion and kind, whose jobs other controllers manage with Workloads of their own."""
+    """Return the kinds, by apiVersion and kind, whose jobs other controllers manage with Workloads of their own."""
     listed = (configuration.get("integrations") or {}).get("externalFrameworks") or ()
     return frozenset(kind for name in listed if (kind := _external_kind(name)) is not None)
 

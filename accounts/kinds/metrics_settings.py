@@ -57,7 +57,7 @@ class CustomLabel:
 
 
 def custom_labels(configuration: Mapping[str, Any]) -> Iterator[CustomLabel]:
-    """The labels that a stored Configuration puts on metrics; none while the gate CustomMetricLabels is off."""
+    """Yield the labels that a stored Configuration puts on metrics; none while the gate CustomMetricLabels is off."""
     if not feature_gates.is_on(configuration, feature_gates.CUSTOM_METRIC_LABELS):
         return
     for entry in (configuration.get("metrics") or {}).get("customLabels") or ():

@@ -92,11 +92,11 @@ class Access:
         return self.is_superuser or bool(self.roles) or bool(self.cohorts)
 
     def visible_namespaces(self) -> frozenset[str] | None:
-        """The namespaces that may be read; None means all of them."""
+        """Return the namespaces that may be read; None means all of them."""
         return None if self.sees_everything else frozenset(self.roles)
 
     def audited_namespaces(self) -> frozenset[str] | None:
-        """The namespaces whose audit may be read; None means everything."""
+        """Return the namespaces whose audit may be read; None means everything."""
         if self.is_cluster_admin or "audit" in self._verbs(_ALL):
             return None
         return frozenset(namespace for namespace in self.roles if "audit" in self._verbs(namespace))
@@ -106,7 +106,7 @@ class Access:
         return self.is_superuser or "view" in self._verbs(namespace)
 
     def may(self, verb: Verb, kind: str, namespace: str = "") -> bool:
-        """Whether the verb is allowed on objects of the kind; `namespace` is empty for kinds that have none."""
+        """Return whether the verb is allowed on objects of the kind; `namespace` is empty for kinds that have none."""
         if self.is_cluster_admin:
             return True
         if kind in SECRET_KINDS:
@@ -116,7 +116,7 @@ class Access:
         return bool(namespace) and kind in SUBMITTABLE_KINDS and verb in self._verbs(namespace)
 
     def may_in_tree(self, kind: str) -> bool:
-        """Whether the user may change objects of the kind below its cohorts (see `queues.services.owners`)."""
+        """Return whether the user may change objects of the kind below its cohorts (see `queues.services.owners`)."""
         return kind in TREE_KINDS and bool(self.cohorts)
 
     def require(self, verb: Verb, kind: str, namespace: str = "") -> None:
@@ -214,7 +214,7 @@ def _within(access: Access, scope: Scope, cluster: str | None) -> Access:
 
 
 def clusters_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Cluster]:
-    """The clusters in which the user has any role."""
+    """Return the clusters in which the user has any role."""
     reached = scope_of(user).clusters
     found = Cluster.objects.filter(name__in=reached) if reached else Cluster.objects.all()
     if isinstance(user, User) and user.is_active and user.is_superuser:
@@ -231,7 +231,7 @@ def may(user: AbstractBaseUser | AnonymousUser, verb: Verb, kind: str, namespace
 
 
 def visible_namespaces(user: AbstractBaseUser | AnonymousUser) -> frozenset[str] | None:
-    """The namespaces that the user may read in every cluster; None means all of them."""
+    """Return the namespaces that the user may read in every cluster; None means all of them."""
     return access_of(user).visible_namespaces()
 
 

@@ -44,7 +44,7 @@ class UnknownCredentials(ValueError):
 
 
 def cluster_named(name: str) -> Cluster:
-    """The cluster of that name; raises `NotFound`."""
+    """Return the cluster of that name; raises `NotFound`."""
     try:
         return Cluster.objects.get(name=name)
     except Cluster.DoesNotExist:
@@ -259,7 +259,7 @@ def delete_device_plugin(cluster: Cluster, key: str, *, precondition: Preconditi
 
 
 def device_plugin_objects(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """The device plugin's ConfigMaps: `namespace/name` -> {manifest, settings, applied_set}."""
+    """Return the device plugin's ConfigMaps: `namespace/name` -> {manifest, settings, applied_set}."""
     row = Cluster.objects.get(pk=cluster.pk)
     return dict(row.device_plugin_configuration.get("objects") or {})
 

@@ -131,7 +131,7 @@ def _claims_of(said: Mapping[str, Any]) -> Claims:
 
 
 def _found(said: Mapping[str, Any], claim: str) -> Any:
-    """A claim by its name, or by a path with dots, as in Keycloak's `realm_access.roles`."""
+    """Return a claim by its name, or by a path with dots, as in Keycloak's `realm_access.roles`."""
     if claim in said:
         return said[claim]
     value: Any = said

@@ -7,7 +7,7 @@ from scheduling.manifest import LocatedError
 
 
 def etag(generation: int | str) -> str:
-    """The ETag of an object of this generation, or of settings of this version."""
+    """Return the ETag of an object of this generation, or of settings of this version."""
     return f'"{generation}"'
 
 

@@ -76,7 +76,7 @@ def answer(call: Call[T], response: httpx.Response) -> T:
 
 
 def _refusal(response: httpx.Response) -> Mapping[str, Any]:
-    """The body of a refusal: JSON, or YAML where YAML was asked for; empty for a body of another program."""
+    """Return the body of a refusal: JSON, or YAML where YAML was asked for; empty for a body of another program."""
     if "yaml" in response.headers.get("Content-Type", ""):
         import yaml
 
@@ -93,7 +93,7 @@ def _refusal(response: httpx.Response) -> Mapping[str, Any]:
 
 
 def _causes(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The located mistakes of a metav1.Status."""
+    """Return the located mistakes of a metav1.Status."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return [{"path": each.get("field", ""), "rule": each.get("message", "")} for each in causes or ()]

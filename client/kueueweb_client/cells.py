@@ -21,7 +21,7 @@ def shown(value: Any) -> str:
 
 
 def field(key: str) -> Cell:
-    """The cell of a field of a row."""
+    """Return the cell of a field of a row."""
     return lambda row: shown(row.get(key))
 
 
@@ -33,7 +33,7 @@ def find(item: Any, path: str) -> Any:
 
 
 def at(path: str, default: str = NONE) -> Cell:
-    """The cell of a field of a manifest."""
+    """Return the cell of a field of a manifest."""
 
     def cell(item: Row) -> str:
         found = find(item, path)
@@ -64,29 +64,29 @@ def requests(row: Row) -> str:
 
 
 def conditions(item: Row) -> str:
-    """The types of a manifest's conditions that are true."""
+    """Return the types of a manifest's conditions that are true."""
     found: Sequence[Row] = find(item, "status.conditions") or ()
     return ",".join(each["type"] for each in found if each["status"] == "True") or NONE
 
 
 def row_conditions(row: Row) -> str:
-    """The types of a row's conditions that are true."""
+    """Return the types of a row's conditions that are true."""
     return conditions({"status": row})
 
 
 def is_active(item: Row) -> bool:
-    """Whether a manifest, or a row, has the condition Active."""
+    """Return whether a manifest, or a row, has the condition Active."""
     found = conditions(item) if "metadata" in item else row_conditions(item)
     return "Active" in found.split(",")
 
 
 def usage(row: Row) -> str:
-    """The usage of a queue's row: flavor:resource=used/nominal, in base units."""
+    """Return the usage of a queue's row: flavor:resource=used/nominal, in base units."""
     return ";".join(f"{c['flavor']}:{c['resource']}={c['used']}/{c['nominal']}" for c in row["usage"]) or NONE
 
 
 def quota(item: Row) -> str:
-    """The nominal quotas of a manifest: flavor:resource=amount."""
+    """Return the nominal quotas of a manifest: flavor:resource=amount."""
     cells = [
         f"{flavor['name']}:{each['name']}={each['nominalQuota']}"
         for group in find(item, "spec.resourceGroups") or ()
@@ -97,18 +97,18 @@ def quota(item: Row) -> str:
 
 
 def node_labels(item: Row) -> str:
-    """The node labels of a ResourceFlavor's manifest."""
+    """Return the node labels of a ResourceFlavor's manifest."""
     return ",".join(f"{key}={value}" for key, value in (find(item, "spec.nodeLabels") or {}).items()) or NONE
 
 
 def queue_label(item: Row) -> str:
-    """The LocalQueue that a job's manifest names."""
+    """Return the LocalQueue that a job's manifest names."""
     labels = find(item, "metadata.labels") or {}
     return shown(labels.get("kueue.x-k8s.io/queue-name"))
 
 
 def job_status(item: Row) -> str:
-    """The state of a Job as kubectl shows it."""
+    """Return the state of a Job as kubectl shows it."""
     if find(item, "metadata.deletionTimestamp"):
         return "Terminating"
     true = conditions(item).split(",")
@@ -122,7 +122,7 @@ def completions(item: Row) -> str:
 
 
 def share(used: str, total: str, within: str = "") -> Cell:
-    """The cell of two numbers of a row, as used/total."""
+    """Return the cell of two numbers of a row, as used/total."""
 
     def cell(row: Row) -> str:
         found = row[within] if within else row
@@ -132,7 +132,7 @@ def share(used: str, total: str, within: str = "") -> Cell:
 
 
 def node_status(row: Row) -> str:
-    """The state of a node's row, with the words of kubectl."""
+    """Return the state of a node's row, with the words of kubectl."""
     words = ["Ready" if row["ready"] else "NotReady"]
     words += [
         word

@@ -30,14 +30,14 @@ def _headers(token: str) -> dict[str, str]:
 
 
 def _moment(call: Call[Any], at: str) -> dict[str, str]:
-    """The parameter of a read of the past. Raises `ClientError` for a call that has none."""
+    """Return the parameter of a read of the past. Raises `ClientError` for a call that has none."""
     if call.method != "GET" or call.is_wire:
         raise ClientError("at: Forbidden: manifests are of the present: earlier states are shown as tables.")
     return {"at": at}
 
 
 def _patience(usual: httpx.Timeout, silent_seconds: float) -> httpx.Timeout:
-    """The usual time-outs, with this many seconds for the server to answer."""
+    """Return the usual time-outs, with this many seconds for the server to answer."""
     read = None if usual.read is None else usual.read + silent_seconds
     return httpx.Timeout(connect=usual.connect, read=read, write=usual.write, pool=usual.pool)
 
@@ -204,7 +204,7 @@ class Client:
             raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
 
     def _may_print(self, namespace: str, workload: str, pod: str) -> bool:
-        """Whether a pod has not ended yet."""
+        """Return whether a pod has not ended yet."""
         try:
             found = [row for row in self.pods(namespace, workload) if row["name"] == pod]
         except ApiError as error:

@@ -60,7 +60,7 @@ class Contexts:
 
 
 def config_file() -> Path:
-    """The file of the contexts."""
+    """Return the file of the contexts."""
     if named := os.environ.get("KUEUEWEB_CONFIG"):
         return Path(named)
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"

@@ -24,7 +24,7 @@ def _dumper() -> type[Any]:
 
 
 def to_yaml(*documents: Any, sort_keys: bool = False) -> str:
-    """The documents as one text."""
+    """Return the documents as one text."""
     import yaml
 
     dumped: str = yaml.dump_all(

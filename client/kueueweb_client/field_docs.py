@@ -36,7 +36,7 @@ def find_kind(document: Object, kind: str) -> Documented | None:
 
 
 def describe(found: Documented, path: Sequence[str], *, recursive: bool = False) -> Iterator[str]:
-    """The lines about the kind, or about the field at a path such as ("spec", "preemption").
+    """Yield the lines about the kind, or about the field at a path such as ("spec", "preemption").
 
     Raises `ClientError` if there is no such field, with the fields that there are.
     """
@@ -76,7 +76,7 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _inner(schema: Schema) -> Schema:
-    """The schema of the items of lists."""
+    """Return the schema of the items of lists."""
     while schema.get("type") == "array":
         schema = schema["items"]
     return schema

@@ -249,12 +249,12 @@ ALL: Final = (LOCAL_QUEUES, JOBS, WORKLOADS)
 
 
 def noun_named(word: str) -> Noun | None:
-    """The kind that a word means: its name in any case, its plural or its short name."""
+    """Return the kind that a word means: its name in any case, its plural or its short name."""
     return _BY_WORD.get(word.lower().partition(".")[0])
 
 
 def columns(noun: Noun, *, all_namespaces: bool, wide: bool) -> tuple[Column, ...]:
-    """The columns of a table."""
+    """Return the columns of a table."""
     namespace: Column = ("NAMESPACE", field("namespace") if noun.of_rows else at("metadata.namespace"))
     first = (namespace,) if noun.namespaced and all_namespaces else ()
     return (*first, *noun.columns, *(noun.wide if wide else ()))

@@ -197,7 +197,7 @@ def _require(option: str, value: str) -> None:
 
 
 def _slurm_environment(title: str, queue: str, name: str, needs: _Needs) -> dict[str, str]:
-    """The variables that scripts read."""
+    """Return the variables that scripts read."""
     return {
         "SLURM_JOB_NAME": title,
         "SLURM_JOB_PARTITION": queue,
@@ -210,7 +210,7 @@ def _slurm_environment(title: str, queue: str, name: str, needs: _Needs) -> dict
 
 
 def _job_spec(needs: _Needs) -> dict[str, Any]:
-    """A Job that is not run again when it fails, as a batch job is not."""
+    """Return a Job that is not run again when it fails, as a batch job is not."""
     limit = {"activeDeadlineSeconds": needs.seconds} if needs.seconds else {}
     if not needs.indices:
         return {"suspend": True, "backoffLimit": 0, "parallelism": 1, "completions": 1, **limit}
@@ -353,18 +353,18 @@ _READERS: Final[Mapping[str, Callable[[_Needs, str], None]]] = {
 
 
 def _image(text: str) -> str:
-    """An image as pyxis writes it: nvcr.io#nvidia/pytorch:24.01."""
+    """Return an image as pyxis writes it: nvcr.io#nvidia/pytorch:24.01."""
     return text.removeprefix("docker://").replace("#", "/")
 
 
 def _name(text: str) -> str:
-    """A text as the beginning of a name in Kubernetes, to which nine letters are added."""
+    """Return a text as the beginning of a name in Kubernetes, to which nine letters are added."""
     found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50].strip("-")
     return found or "job"
 
 
 def _environment(text: str, warnings: list[str]) -> dict[str, str]:
-    """The variables of `--export`. Those of the shell are not sent along."""
+    """Return the variables of `--export`. Those of the shell are not sent along."""
     found = {key: value for key, mark, value in (part.partition("=") for part in text.split(",")) if mark}
     bare = [part for part in text.split(",") if part and "=" not in part and part not in ("NONE", "NIL")]
     if bare:

@@ -73,7 +73,7 @@ def moment(text: str | None) -> str:
 
 
 def job_name(row: Row) -> str:
-    """The name of the workload's job, else its own."""
+    """Return the name of the workload's job, else its own."""
     return str((row.get("owner") or {}).get("name") or row["name"])
 
 
@@ -83,7 +83,7 @@ def pods(row: Row) -> int:
 
 
 def amount(row: Row, resource: str) -> str:
-    """The requested units of a resource, as a whole number."""
+    """Return the requested units of a resource, as a whole number."""
     total = 0.0
     for pod_set in row["pod_sets"]:
         found = re.match(r"([\d.]+)(m?)", str(pod_set["requests"].get(resource, "0")))
@@ -98,7 +98,7 @@ def rounded(factor: float) -> str:
 
 
 def resources(weighted: Mapping[str, float]) -> str:
-    """The weighted factors of resources: cpu=120,gres/gpu=40."""
+    """Return the weighted factors of resources: cpu=120,gres/gpu=40."""
     names = {name: f"gres/{name.rpartition('/')[2]}" if "/" in name else name for name in weighted}
     return ",".join(f"{names[name]}={round(factor)}" for name, factor in sorted(weighted.items()))
 

@@ -91,7 +91,7 @@ def _steps(text: str) -> Iterator[str | Sequence[Path]]:
 
 
 def _name(text: str, position: int) -> tuple[str, int]:
-    """The field that begins here, with `\\.` for a dot in it, and the position behind it."""
+    """Return the field that begins here, with `\\.` for a dot in it, and the position behind it."""
     found = ""
     while position < len(text) and text[position] not in _NAME_END:
         if text[position] == "\\" and position + 1 < len(text):
@@ -132,7 +132,7 @@ def _bracket(content: str) -> Iterator[str | Sequence[Path]]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that are neither quoted nor in brackets."""
+    """Return the parts between commas that are neither quoted nor in brackets."""
     found, depth, quote = [""], 0, ""
     for letter in text:
         if quote:
@@ -199,7 +199,7 @@ class Template:
     nodes: Sequence[_Node]
 
     def render(self, value: Any) -> str:
-        """The text of the template for a value."""
+        """Return the text of the template for a value."""
         return "".join(_rendered(self.nodes, value))
 
 
@@ -239,7 +239,7 @@ def template(text: str) -> Template:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """The texts outside of braces, and those within."""
+    """Yield the texts outside of braces, and those within."""
     position = 0
     while position < len(text):
         start = text.find("{", position)

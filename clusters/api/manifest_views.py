@@ -53,7 +53,7 @@ class _TextParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The bytes; raises ParseError for null, which contains no document."""
+        """Return the bytes; raises ParseError for null, which contains no document."""
         body = stream.read(MAX_BYTES + 1)
         if body.strip() == b"null":
             raise ParseError("The body is null. Send an object, a List or several documents.")
@@ -87,7 +87,7 @@ class YAMLRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return to_yaml([orjson.loads(orjson.dumps(data, default=str))]).encode()
 
 
@@ -191,7 +191,7 @@ class _ManifestsOutView(ClusterView):
     renderer_classes = (*cast("list[type[BaseRenderer]]", api_settings.DEFAULT_RENDERER_CLASSES), YAMLRenderer)
 
     def manifests(self, kind: str, namespace: str = "", name: str = "") -> HttpResponse:
-        """The objects of the kind (and of that name) that the user may see, as JSON or as YAML."""
+        """Return the objects of the kind (and of that name) that the user may see, as JSON or as YAML."""
         found = kind_named(kind)
         if found.namespaced and name and not namespace:
             raise InvalidRequest(f"A {found.name} has a namespace: use {kind}/NAMESPACE/{name}/.")
@@ -270,7 +270,8 @@ class NamespacedManifestView(_ManifestsOutView):
 
 
 def _wants_json(request: Request) -> bool:
-    """Whether the answer is JSON: it is YAML for a client that requests it, by `format` or by the Accept header."""
+    """Return whether the answer is JSON: it is YAML for a client that requests it, by `format` or by the Accept
+    header."""
     wanted = request.query_params.get("format", "")
     if wanted:
         if wanted not in _FORMATS:

@@ -158,7 +158,7 @@ def _workload(view: ClusterView, namespace: str, name: str) -> int:
 
 
 def _devices(workload: int, pods: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, int], list[dict[str, Any]]]:
-    """The decided slices of these pods' replicas."""
+    """Return the decided slices of these pods' replicas."""
     replicas = {row["replica"] for row in pods}
     rows = DeviceAllocation.objects.filter(
         workload_id=workload, source=AllocationSource.DECIDED, replica__in=replicas

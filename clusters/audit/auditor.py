@@ -145,5 +145,5 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
 
 
 def audited_clusters() -> list[Cluster]:
-    """The clusters in which we run jobs."""
+    """Return the clusters in which we run jobs."""
     return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))

@@ -74,7 +74,7 @@ class RowsAndCluster:
         return self._stored.list(kind, namespace)
 
     def _foreign(self, name: str) -> Kind | None:
-        """The kind named Kind.version.group, as the cluster serves it. One that was found is remembered."""
+        """Return the kind named Kind.version.group, as the cluster serves it. One that was found is remembered."""
         if name not in self._foreign_kinds:
             kind, version, group = name.split(".", 2)
             found = self._client.kind_named(f"{group}/{version}", kind)
@@ -205,7 +205,7 @@ class OneLook:
         return found
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
-        """All objects of a kind in a namespace, by name."""
+        """Return all objects of a kind in a namespace, by name."""
         key = (kind, namespace)
         if key not in self._lists:
             self._lists[key] = self._objects.list(*key)

@@ -85,7 +85,7 @@ def newer(client: ClusterClient, kind: JobKind, there: JsonObject) -> JsonObject
 
 
 def _written(job: JsonObject) -> tuple[object, ...]:
-    """The parts of a job that passes write, and that only edits change."""
+    """Return the parts of a job that passes write, and that only edits change."""
     return job["spec"], annotations_of(job)
 
 

@@ -113,7 +113,7 @@ class GroupLook:
         return is_composed(self.row)
 
     def _leaves_pods(self) -> bool:
-        """Whether surplus pods leave the group, so that rows change even if the workload does not."""
+        """Return whether surplus pods leave the group, so that rows change even if the workload does not."""
         return bool(self.changes.surplus)
 
     def _end(self) -> None:
@@ -150,14 +150,15 @@ class GroupLook:
         wake_scheduler(self.cluster.name)
 
     def _is_new(self) -> bool:
-        """Whether the composed workload is queued again from now on."""
+        """Return whether the composed workload is queued again from now on."""
         return True
 
     def _changed_spec(self, after: JsonObject, pod_sets: tuple[PodSetSpec, ...]) -> WorkloadSpec:
         return changed_spec(self.row, after, lambda: pod_sets)
 
     def _annotations(self) -> dict[str, str] | None:
-        """The annotations that the pods hand over to their workload; None, and the group waits, if they differ."""
+        """Return the annotations that the pods hand over to their workload; None, and the group waits, if they
+        differ."""
         copied, found = copied_keys(self.cluster.configuration), dict[str, str]()
         for pod in self.pods:
             _, noted = copied.of({}, annotations_of(pod))
@@ -176,7 +177,7 @@ class GroupLook:
             log_event(self.row, "ExcessPodDeleted", excess_message(name), actor=self.actor, now=self.now)
 
     def _pod_sets(self, made: JsonObject) -> tuple[PodSetSpec, ...] | None:
-        """The pod sets of the workload with the pods of its roles; None while a pod of a role has no row."""
+        """Return the pod sets of the workload with the pods of its roles; None while a pod of a role has no row."""
         return sized_pod_sets(self.members, counts_of(made["spec"]["podSets"]))
 
     def _follow(self, before: JsonObject, after: JsonObject) -> None:
@@ -234,12 +235,12 @@ class _SubmittedLook(GroupLook):
         return not self.anew and super()._is_composed()
 
     def _is_new(self) -> bool:
-        """Whether the group has all of its pods for the first time: one that has changed keeps its place."""
+        """Return whether the group has all of its pods for the first time: one that has changed keeps its place."""
         total: int = self.group.manifest["spec"]["totalCount"]
         return sum(pod_set.count for pod_set in self.row.pod_sets.all()) < total
 
     def _changed_spec(self, after: JsonObject, pod_sets: tuple[PodSetSpec, ...]) -> WorkloadSpec:
-        """The spec without a priority: that of the submission, or a later one, stays."""
+        """Return the spec without a priority: that of the submission, or a later one, stays."""
         return replace(super()._changed_spec(after, pod_sets), priority=None)
 
     def _remove_replaced(self) -> None:
@@ -294,7 +295,7 @@ def settle_submitted(cluster: Cluster, group: Job, workload: Workload, anew: boo
 
 
 def _shown(row: Job, workload: Workload) -> JsonObject:
-    """The pod of a row: it waits at its gate until it has ended, because a stopped pod is created again.
+    """Return the pod of a row: it waits at its gate until it has ended, because a stopped pod is created again.
 
     It has the queue, the gates and the time limit of its workload, which may have been changed there, and no class.
     """

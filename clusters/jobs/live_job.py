@@ -126,7 +126,7 @@ class LiveJob(ManagedJob):
         return self._has_admitted_size(workload) if self.submitted_here else super().is_equivalent(workload)
 
     def _has_admitted_size(self, workload: JsonObject) -> bool:
-        """Whether a job that runs has no more pods than were admitted."""
+        """Return whether a job that runs has no more pods than were admitted."""
         running = self._running_pod_sets(workload)
         if running is None or self.is_suspended():
             return True
@@ -261,7 +261,7 @@ def look_at_set(
 
 
 def _waits(workload: JsonObject) -> bool:
-    """Whether a workload waits for quota."""
+    """Return whether a workload waits for quota."""
     return not (state.has_quota(workload) or state.is_finished(workload) or state.is_on_hold(workload))
 
 
@@ -277,7 +277,7 @@ def _follow_sizes(kind: ServingKind, job: JsonObject, context: JobContext, store
 
 
 def _written(job: JsonObject) -> tuple[Any, ...]:
-    """The parts of a job that a pass writes: a batch Job that stops loses its start time."""
+    """Return the parts of a job that a pass writes: a batch Job that stops loses its start time."""
     return job.get("spec"), annotations_of(job), dig(job, "status", "startTime")
 
 
@@ -373,7 +373,7 @@ def shown_workload(row: Workload, job: JsonObject) -> JsonObject:
 
 
 def _owner(row: Job, job: JsonObject) -> JsonObject:
-    """The owner of the workload: the job itself, or the object of another job's row."""
+    """Return the owner of the workload: the job itself, or the object of another job's row."""
     if (row.kind, row.name) == (job["kind"], name_of(job)):
         return job
     metadata = {"namespace": row.namespace, "name": row.name, "uid": str(row.uid)}

@@ -242,7 +242,7 @@ def look_at_group(
 def _live(
     pods: Sequence[JsonObject], workload: JsonObject | None, context: JobContext, store: ObjectStore, place: Place
 ) -> LivePod | LivePodGroup | None:
-    """The pods of the workload as its controller sees them: alone, or as a group; None if the group has none."""
+    """Return the pods of the workload as its controller sees them: alone, or as a group; None if the group has none."""
     namespace = namespace_of(pods[0])
     live: LivePod | LivePodGroup
     if workload is not None and annotations_of(workload).get(keys.IS_GROUP_WORKLOAD) == "true":
@@ -256,7 +256,7 @@ def _live(
 
 
 def _with_role(pod: JsonObject, role: str) -> JsonObject:
-    """The pod with the role in its row, if no webhook has recorded one."""
+    """Return the pod with the role in its row, if no webhook has recorded one."""
     shown = copy.deepcopy(pod)
     if role and keys.ROLE_HASH not in (pod["metadata"].get("annotations") or {}):
         set_annotation(shown, keys.ROLE_HASH, role)

@@ -102,7 +102,7 @@ def with_marks(spec: WorkloadSpec, made: JsonObject, workloads: Iterable[Workloa
 def _marked(
     template: Mapping[str, Any], seen: Mapping[str, Any], given: Mapping[str, Collection[str | None]]
 ) -> dict[str, Any]:
-    """The template, plus the marks of the running pods whose values an admission gave."""
+    """Return the template, plus the marks of the running pods whose values an admission gave."""
     metadata = dict(template.get("metadata") or {})
     for part, values in (("labels", labels_of(seen)), ("annotations", annotations_of(seen))):
         marks = {key: value for key, value in values.items() if value in given.get(key, ())}
@@ -112,7 +112,7 @@ def _marked(
 
 
 def is_admitted(workload: Workload) -> bool:
-    """Whether the workload runs, or may start."""
+    """Return whether the workload runs, or may start."""
     return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
 
 

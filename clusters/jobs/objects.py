@@ -64,7 +64,7 @@ def uid_label(item: Mapping[str, Any], key: str) -> str:
 
 
 def replica_of(pod: Mapping[str, Any]) -> int | None:
-    """The replica number of a pod in its pod set; None if it has none yet, or the annotation is not a number."""
+    """Return the replica number of a pod in its pod set; None if it has none yet, or the annotation is not a number."""
     text = str((pod["metadata"].get("annotations") or {}).get(REPLICA_ANNOTATION, ""))
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_NUMBER else None
 
@@ -120,7 +120,7 @@ class PodSetAdmission:
 
 
 def rank_offset(pod: Mapping[str, Any], pod_set: PodSetAdmission) -> int | None:
-    """The index that the first pod of the pod set states; None if the pod's annotation is not a number."""
+    """Return the index that the first pod of the pod set states; None if the pod's annotation is not a number."""
     text = str((pod["metadata"].get("annotations") or {}).get(keys.POD_INDEX_OFFSET, "0"))
     own = int(text) if _OFFSET.fullmatch(text) else None
     return None if own is None else pod_set.rank_offset + own
@@ -231,7 +231,7 @@ def bare_manifest(source: JobSource) -> JsonObject:
 
 
 def common_labels(source: JobSource) -> dict[str, str]:
-    """The label that marks a job's pods as kueueweb's."""
+    """Return the label that marks a job's pods as kueueweb's."""
     return {MANAGED_LABEL: "true", JOB_UID_LABEL: source.uid}
 
 

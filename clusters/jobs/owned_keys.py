@@ -60,7 +60,7 @@ def _cleaned(metadata: Any) -> Any:
 
 
 def owned_paths(manifest: Any, path: str = "") -> Iterator[str]:
-    """The paths of keys in a manifest that are not pushed to the cluster."""
+    """Yield the paths of keys in a manifest that are not pushed to the cluster."""
     if isinstance(manifest, list | tuple):
         for number, each in enumerate(manifest):
             yield from owned_paths(each, f"{path}[{number}]")

@@ -65,7 +65,7 @@ def may_be_taken(pod: Mapping[str, Any]) -> bool:
 
 
 def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:
-    """The merge patch that removes Kueue's finalizer from a pod; None if it has none."""
+    """Return the merge patch that removes Kueue's finalizer from a pod; None if it has none."""
     finalizers = _without_finalizer(pod)
     return {"metadata": {"uid": pod["metadata"]["uid"], **finalizers}} if finalizers else None
 

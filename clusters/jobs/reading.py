@@ -55,7 +55,7 @@ NO_CLUSTER: Final = context_of(ObjectStore())
 
 
 def reader_of(kind: JobKind) -> JobReader:
-    """The reader of a kind's manifests; `objects` are the objects of the cluster that it may refer to."""
+    """Return the reader of a kind's manifests; `objects` are the objects of the cluster that it may refer to."""
 
     def read(top: FieldReader, objects: Objects | None, *, found_in_cluster: bool = False) -> JobManifest:
         context = context_of(objects) if objects else NO_CLUSTER
@@ -132,7 +132,7 @@ class _Reading:
         spec.close()
 
     def _pod_sets(self, content: JsonObject, *, runnable: bool) -> tuple[PodSetSpec, ...]:
-        """The pod sets, or none where something is wrong: all of it is reported."""
+        """Return the pod sets, or none where something is wrong: all of it is reported."""
         kind, top = self._kind, self._top
         if self._failed():
             return ()
@@ -212,12 +212,13 @@ class _Reading:
         )
 
     def _group(self, content: JsonObject) -> PodGroupMember | None:
-        """The group of a pod that is its own job."""
+        """Return the group of a pod that is its own job."""
         return None if self._failed() else read_pod_group(self._top, content)
 
 
 def _with_own_metadata(template: JsonObject, own: JsonObject | None) -> JsonObject:
-    """A template with labels and annotations also where Kueue keeps the spec alone: annotations choose devices."""
+    """Return a template with labels and annotations also where Kueue keeps the spec alone: annotations choose
+    devices."""
     metadata: Any = template.get("metadata") or (own or {}).get("metadata") or {}
     if not isinstance(metadata, Mapping):
         return {**template, "metadata": metadata}

@@ -42,7 +42,7 @@ _MAX_ROUNDS: Final = 50
 
 
 def context_of_scenario(scenario: Mapping[str, Any], store: ObjectStore) -> JobContext:
-    """The settings of a scenario, and the objects in its cluster."""
+    """Return the settings of a scenario, and the objects in its cluster."""
     config = scenario.get("config") or {}
     wanted = config.get("managedJobsNamespaceSelector")
     settings = IntegrationSettings(
@@ -63,7 +63,7 @@ class JobScenario:
         self.scenario = scenario
 
     def run(self) -> JsonObject:
-        """All sections of the result."""
+        """Return all sections of the result."""
         obj = copy.deepcopy(self.scenario["object"])
         self.kind = KINDS[obj["apiVersion"], obj["kind"]]
         try:
@@ -159,7 +159,7 @@ class JobScenario:
         yield from self._pod_passes()
 
     def _pod_passes(self) -> Iterator[tuple[tuple[str, ...], Callable[[], None]]]:
-        """The controller of pods, for every group and every pod without one, in the order of the pods' names."""
+        """Yield the controller of pods, for every group and every pod without one, in the order of the pods' names."""
         seen = set()
         for pod in sorted(self.store.list("Pod"), key=name_of):
             group, namespace = group_name_of(pod), namespace_of(pod)
@@ -249,7 +249,7 @@ class JobScenario:
         return {"made": made}
 
     def _pod_of(self, entry: JsonObject) -> JsonObject | None:
-        """The pod of a step, built from a template of the object if the step says so."""
+        """Return the pod of a step, built from a template of the object if the step says so."""
         path = entry.get("fromTemplate")
         rest = {key: value for key, value in entry.items() if key != "fromTemplate"}
         if path is None:
@@ -328,7 +328,7 @@ class PodGroupScenario(JobScenario):
     key = ("PodGroup", "", "")
 
     def run(self) -> JsonObject:
-        """All sections of the result; those of the webhooks pod by pod."""
+        """Return all sections of the result; those of the webhooks pod by pod."""
         made = [(name_of(pod), self._make_pod(pod)) for pod in self.scenario["pods"]]
         self.pods = {name: found["object"] for name, found in made if not found.get("errors", True)}
         default = [
@@ -361,7 +361,7 @@ class PodGroupScenario(JobScenario):
         return {"name": update["name"], "pod": update["pod"], **self._checked(kind, kind.check_update, old, new)}
 
     def _group_state(self, patched: JsonObject) -> JsonObject:
-        """How the group's status reads with other pods than there are."""
+        """Return how the group's status reads with other pods than there are."""
         pods = [merge_patch(pod, patched["pods"].get(name, {})) for name, pod in self.pods.items()]
         namespace, group_name = namespace_of(pods[0]), group_name_of(pods[0])
         others = [obj for obj in self.scenario.get("cluster") or () if obj["kind"] != "Pod"]

@@ -44,7 +44,7 @@ def keep_seen(cluster: Cluster, jobs: Collection[JsonObject]) -> None:
 
 
 def seen_jobs(cluster: Cluster, uids: Iterable[str]) -> dict[str, JsonObject]:
-    """The cached jobs of these uids, by uid."""
+    """Return the cached jobs of these uids, by uid."""
     wanted = list(uids)
     if not wanted:
         return {}
@@ -61,7 +61,8 @@ def _key(cluster: Cluster, uid: str) -> str:
 
 
 def _text_of(job: JsonObject) -> bytes | None:
-    """The job without the record of its writers, which is half of it and which no rule reads; None if not cached."""
+    """Return the job without the record of its writers, which is half of it and which no rule reads; None if not
+    cached."""
     metadata = {key: value for key, value in job["metadata"].items() if key != "managedFields"}
     try:
         text = orjson.dumps({**job, "metadata": metadata})

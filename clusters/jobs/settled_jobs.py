@@ -53,7 +53,7 @@ class Recorder:
         return found
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
-        """All objects of a kind in a namespace, by name."""
+        """Return all objects of a kind in a namespace, by name."""
         found = self.taken[kind, namespace, None] = self._objects.list(kind, namespace)
         return found
 
@@ -115,7 +115,7 @@ class SettledJobs:
         )
 
     def _row_versions(self, names: Mapping[str, Sequence[str]]) -> dict[str, _RowVersions]:
-        """The versions of the rows of these jobs by the jobs' uids, by one query."""
+        """Return the versions of the rows of these jobs by the jobs' uids, by one query."""
         found: dict[str, list[Hashable]] = defaultdict(list)
         if names:
             with connection.cursor() as cursor:

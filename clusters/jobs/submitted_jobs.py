@@ -99,7 +99,7 @@ def pass_over_submission(
 
 
 def _shown(kind: JobKind, job: SubmittedJob, context: JobContext) -> JsonObject:
-    """The job with the metadata that it gets in the cluster, and with the generation of its manifest."""
+    """Return the job with the metadata that it gets in the cluster, and with the generation of its manifest."""
     manifest: Any = job.spec.manifest
     metadata: JsonObject = manifest["metadata"]
     labels, annotations = ({**(metadata.get(part) or {})} for part in ("labels", "annotations"))

@@ -29,7 +29,7 @@ _MAX_USERNAME: Final = 150
 
 
 def submitter_notes(cluster: str, job: JsonObject, username: str, now: float, *, uid: str = "") -> dict[str, str]:
-    """The annotations that name this user; none if the name does not fit our rows.
+    """Return the annotations that name this user; none if the name does not fit our rows.
 
     `uid`: of the object, if it exists already.
     """
@@ -46,7 +46,7 @@ def submitter_notes(cluster: str, job: JsonObject, username: str, now: float, *,
 
 
 def submitter_of(cluster: str, job: Mapping[str, Any]) -> str:
-    """The user named by a job in the cluster; empty if no credible name is recorded."""
+    """Return the user named by a job in the cluster; empty if no credible name is recorded."""
     annotations = annotations_of(job)
     username = annotations.get(SUBMITTED_BY, "")
     at, _, signature = annotations.get(SUBMITTED_BY_SIGNATURE, "").partition(":")
@@ -58,7 +58,7 @@ def submitter_of(cluster: str, job: Mapping[str, Any]) -> str:
 
 
 def _acceptable(cluster: str, job: Mapping[str, Any], username: str, at: str) -> list[str]:
-    """The texts of which one must be signed. A new object may be known by the name or by the prefix of it."""
+    """Return the texts of which one must be signed. A new object may be known by the name or by the prefix of it."""
     if at == _BY_UID:
         return [_signed_by_uid(cluster, uid_of(job), username)]
     created = dig(job, "metadata", "creationTimestamp")

@@ -53,7 +53,7 @@ def new_object(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
 
 
 def own_manifest(source: JobSource) -> JsonObject:
-    """A submitted job, its pods completed."""
+    """Return a submitted job, its pods completed."""
     kind, manifest = source.kind, bare_manifest(source)
     manifest["spec"] = _without_owned(copy.deepcopy(manifest["spec"]))
     kind.fill_in(manifest)
@@ -79,7 +79,7 @@ def _without_owned(value: Any) -> Any:
 
 
 def handed_over_source(source: JobSource) -> JobSource:
-    """A submitted job that runs in another cluster (MultiKueue): its kind's own controller ignores it here."""
+    """Return a submitted job that runs in another cluster (MultiKueue): its kind's own controller ignores it here."""
     if not source.kind.managed_by_path or source.found_in_cluster:
         return source
     manifest = copy.deepcopy(dict(source.manifest))
@@ -107,7 +107,7 @@ def as_made(source: JobSource, there: Mapping[str, Any]) -> JobSource:
 
 
 def _limits(kind: JobKind, manifest: JsonObject) -> list[dict[str, int]]:
-    """The limits of each container, in nano units."""
+    """Return the limits of each container, in nano units."""
     containers = [
         container
         for _, template in kind.templates(manifest)

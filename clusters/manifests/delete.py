@@ -103,7 +103,7 @@ def _jobs(cluster: Cluster, kind: str, keys: Sequence[tuple[str, str]]) -> list[
 
 
 def _workloads_of(job: Job) -> list[Workload]:
-    """The workloads of a job, or of the group that it is a member of."""
+    """Return the workloads of a job, or of the group that it is a member of."""
     return list((job.group or job).workloads.all())
 
 

@@ -111,7 +111,7 @@ def _config_maps(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str
 
 
 def _is_asked_for(metadata: Mapping[str, Any], filters: Mapping[str, Any]) -> bool:
-    """Whether an object without a row matches the filters of a query."""
+    """Return whether an object without a row matches the filters of a query."""
     return all(
         metadata.get("namespace") in wanted if lookup == "namespace__in" else metadata.get(lookup) == wanted
         for lookup, wanted in filters.items()

@@ -93,7 +93,7 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
 
 
 def has_version(kind: ManifestKind) -> bool:
-    """Whether its objects are configuration. A write of these may name the resourceVersion that was read."""
+    """Return whether its objects are configuration. A write of these may name the resourceVersion that was read."""
     return kind.name in CONFIGURATION_KINDS or kind.name in SETTINGS
 
 

@@ -82,7 +82,7 @@ class Workers:
     copies: Mapping[str, Copy | None]
 
     def earliest(self, condition: str) -> str:
-        """The worker whose copy has had the condition for longest."""
+        """Return the worker whose copy has had the condition for longest."""
         found = [(copy.since(condition), name) for name, copy in self.copies.items() if copy and copy.since(condition)]
         return min(found)[1] if found else ""
 

@@ -26,7 +26,7 @@ _OF_USERS: Final = {
 
 
 def checked_path(location: str) -> str:
-    """The path of a kubeconfig in a file. Raises ClusterError."""
+    """Return the path of a kubeconfig in a file. Raises ClusterError."""
     path = PurePosixPath(location)
     if ".." in path.parts or not path.is_relative_to(_DIRECTORY):
         raise ClusterError(0, _BAD, f"the kubeconfig {location} must be below {_DIRECTORY}")
@@ -34,7 +34,7 @@ def checked_path(location: str) -> str:
 
 
 def read_kubeconfig(text: str | bytes) -> JsonObject:
-    """The kubeconfig of a worker. Raises ClusterError, with Kueue's reason."""
+    """Read the kubeconfig of a worker. Raises ClusterError, with Kueue's reason."""
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:

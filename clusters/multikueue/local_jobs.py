@@ -81,13 +81,13 @@ class LocalJobs:
 
     @staticmethod
     def are_ready(kind: JobKind, found: Sequence[JsonObject]) -> bool:
-        """Whether all pods in the worker are ready, or done."""
+        """Return whether all pods in the worker are ready, or done."""
         return all(kind.pods_ready(each, NO_CLUSTER) or kind.outcome(each).finished for each in found)
 
 
 def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
-    """Whether the copy's status must not be copied yet: the API server does not start a suspended job whose status says
-    that it has started."""
+    """Return whether the copy's status must not be copied yet: the API server does not start a suspended job whose
+    status says that it has started."""
     if kind.stopping is not Stopping.SUSPEND:
         return False
     waits = kind.is_suspended(here) and not kind.is_suspended(remote)
@@ -95,7 +95,7 @@ def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
 
 
 def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
-    """The merge patch from one status to the other; None if they are alike."""
+    """Return the merge patch from one status to the other; None if they are alike."""
     before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
     if kind.stopping is Stopping.DELETE:
         wanted = _with_own_gate(here, wanted)

@@ -36,7 +36,7 @@ _UNKNOWN: Final = Finding(False, "", "")
 
 
 def is_wanted(manager: Cluster) -> bool:
-    """Whether any quotas are automated, so that the workers' queues are needed."""
+    """Return whether any quotas are automated, so that the workers' queues are needed."""
     automated = MultiKueueConfig.objects.filter(cluster=manager, quota_management=QuotaManagement.AUTOMATED)
     return is_on(manager.configuration, MANAGER_QUOTA_AUTOMATION) and automated.exists()
 
@@ -74,7 +74,7 @@ def _is_automated(config: MultiKueueConfig) -> bool:
 
 
 def _local_queues(manager: Cluster, rows: Sequence[ClusterQueue]) -> dict[str, set[str]]:
-    """The LocalQueues of each ClusterQueue, as `namespace/name`."""
+    """Return the LocalQueues of each ClusterQueue, as `namespace/name`."""
     found: dict[str, set[str]] = defaultdict(set)
     queues = LocalQueue.objects.filter(cluster=manager, cluster_queue_name__in=[row.name for row in rows])
     for namespace, name, queue in queues.values_list("namespace", "name", "cluster_queue_name") if rows else ():
@@ -137,7 +137,7 @@ def _store(row: ClusterQueue, quotas: Mapping[str, str], check: str, now: dateti
 
 
 def _with(groups: tuple[ResourceGroupSpec, ...], quotas: Mapping[str, str]) -> tuple[ResourceGroupSpec, ...]:
-    """The only group, with these quotas of its only flavor."""
+    """Return the only group, with these quotas of its only flavor."""
     (group,) = groups
     return (replace(group, quotas=tuple(_cell(group.flavors[0], name, text) for name, text in quotas.items())),)
 

@@ -89,7 +89,7 @@ class Case:
 
 
 def config_names(cluster: Cluster) -> dict[str, str]:
-    """The name of the MultiKueueConfig of each check of MultiKueue; "" for one that names none."""
+    """Return the name of the MultiKueueConfig of each check of MultiKueue; "" for one that names none."""
     checks = AdmissionCheck.objects.filter(cluster=cluster, controller_name=MULTIKUEUE, deletion_requested_at=None)
     named = {row.name: row.parameters for row in checks}
     return {
@@ -99,7 +99,7 @@ def config_names(cluster: Cluster) -> dict[str, str]:
 
 
 def configs_of(cluster: Cluster) -> dict[str, list[str] | None]:
-    """The workers of each check of MultiKueue; None for one whose MultiKueueConfig is missing."""
+    """Return the workers of each check of MultiKueue; None for one whose MultiKueueConfig is missing."""
     names = config_names(cluster)
     configs = dict(MultiKueueConfig.objects.filter(cluster=cluster).values_list("name", "clusters")) if names else {}
     return {check: configs.get(name) for check, name in names.items()}

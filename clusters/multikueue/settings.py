@@ -35,7 +35,7 @@ _DEFAULTS: Final = Settings()
 
 
 def read_settings(configuration: Mapping[str, Any]) -> Settings:
-    """The settings of a stored Configuration."""
+    """Read the settings of a stored Configuration."""
     block = configuration.get("multiKueue") or {}
     dispatch = block.get("incrementalDispatcherConfig") if is_on(configuration, DISPATCH_STEPS) else None
     lost, step = block.get("workerLostTimeout"), (dispatch or {}).get("stepSize")

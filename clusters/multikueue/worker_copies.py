@@ -98,7 +98,8 @@ def _digest(spec: Mapping[str, Any], *, sizes_only: bool) -> str:
 
 
 def workload_copy(manifest: JsonObject, owner: str, origin: str, job: tuple[str, str], resource: Kind) -> JsonObject:
-    """The Workload object for a worker. `manifest` is the workload's in v1beta2, `job` the kind and name of its job."""
+    """Return the Workload object for a worker. `manifest` is the workload's in v1beta2, `job` the kind and name of its
+    job."""
     metadata = manifest["metadata"]
     kind_name, name = job
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != keys.JOB_UID}
@@ -150,7 +151,8 @@ def job_copy(manifest: Mapping[str, Any], kind: JobKind, uid: str, workload: str
 
 
 def _without_order(annotations: Mapping[str, str]) -> dict[str, str]:
-    """The annotations without those of the order between jobs: the manager has waited, and it deletes the jobs."""
+    """Return the annotations without those of the order between jobs: the manager has waited, and it deletes
+    the jobs."""
     left = (keys.START_AFTER, keys.RETAIN_POLICY)
     return {key: value for key, value in annotations.items() if key not in left}
 

@@ -132,7 +132,7 @@ class Worker:
         return self._resource
 
     def _list_queues(self, version: str) -> WorkerQueues:
-        """The queues, or why this account may not read them: its workloads go on all the same."""
+        """Return the queues, or why this account may not read them: its workloads go on all the same."""
         local, shared = (
             next(kind for kind in KUEUE_KINDS[name] if kind.api_version == version)
             for name in ("LocalQueue", "ClusterQueue")
@@ -174,7 +174,7 @@ class Worker:
             task.created = True
 
     def _job(self, kind: JobKind, manifest: JsonObject, jobs: _Jobs, *, make: bool) -> JsonObject | None:
-        """The job, created if it is needed and missing. Raises ClusterError if another one has its name."""
+        """Return the job, created if it is needed and missing. Raises ClusterError if another one has its name."""
         if kind.kind not in jobs:  # one list for all of the kind: many run here, and each pass reads them all
             found = self._client.list(kind.resource, label_selector=f"{MULTIKUEUE_ORIGIN}={self.origin}").items
             jobs[kind.kind] = {(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}

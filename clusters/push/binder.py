@@ -106,7 +106,7 @@ class Binder:
         return bound
 
     def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices, Places]:
-        """The workloads to which these pods may belong, and their slices, as of one moment.
+        """Return the workloads to which these pods may belong, and their slices, as of one moment.
 
         A workload may be evicted and admitted elsewhere between two statements; nodes and slices of two decisions
         must never be mixed.
@@ -117,7 +117,7 @@ class Binder:
             return rows, Slices(row.pk for row in rows.values()), places_of(self._cluster, rows.values())
 
     def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
-        """The admitted workloads to which these pods may belong, by uid."""
+        """Return the admitted workloads to which these pods may belong, by uid."""
         admitted = Workload.objects.filter(cluster=self._cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
         uids = {uid for pod in waiting if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
         unassigned = [pod for pod in waiting if not uid_label(pod, WORKLOAD_UID_LABEL)]
@@ -128,12 +128,12 @@ class Binder:
 
     @staticmethod
     def _still_stands(row: Workload) -> bool:
-        """Whether the decision that was read is still the latest."""
+        """Return whether the decision that was read is still the latest."""
         return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
     def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:
-        """The pod's workload. For a job whose pods are workloads of their own: the first admitted one without a pod;
-        for pods in groups: that of the group."""
+        """Return the pod's workload. For a job whose pods are workloads of their own: the first admitted one without a
+        pod; for pods in groups: that of the group."""
         uid = uid_label(pod, WORKLOAD_UID_LABEL)
         if uid:
             return rows.get(uid)
@@ -186,8 +186,8 @@ class Binder:
         return 1
 
     def _is_pinned(self, pod: JsonObject) -> bool:
-        """Whether HAMi's scheduler binds the pod: by the cluster's setting `device_binding`, except for a pod whose
-        label keeps HAMi's webhook away, which was created before that setting.
+        """Return whether HAMi's scheduler binds the pod: by the cluster's setting `device_binding`, except for a pod
+        whose label keeps HAMi's webhook away, which was created before that setting.
 
         A pod that names another scheduler than the cluster's own is left to it, whatever the present setting: that
         scheduler binds the pod as soon as its gate is removed, so kueueweb must not.
@@ -273,7 +273,7 @@ def _scheduler_of(pod: JsonObject) -> str:
 
 
 def _may_be_of(pod: JsonObject, row: Workload, replicas: Replicas) -> bool:
-    """Whether a pod of the workload's job that has no workload yet may belong to this one."""
+    """Return whether a pod of the workload's job that has no workload yet may belong to this one."""
     kind = JOB_KINDS[row.job.kind] if row.job is not None else None
     if kind is None or kind.workloads_per is WorkloadsPer.JOB:
         return True

@@ -38,7 +38,7 @@ def _status(row: AdmissionCheck, configs: set[str]) -> Status:
 
 
 def _problem(row: AdmissionCheck, configs: set[str]) -> str:
-    """Why its parameters name no configuration."""
+    """Return why its parameters name no configuration."""
     found = row.parameters
     if not found:
         return "missing parameters reference"

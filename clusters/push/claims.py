@@ -125,8 +125,8 @@ def _served(client: ClusterClient) -> dict[str, Kind]:
 
 
 def _claim_names(pod: JsonObject) -> list[str] | None:
-    """The names of the pod's claims; None while one does not exist yet. The pod's status names the claims that were
-    created from templates, or reports that none is needed."""
+    """Return the names of the pod's claims; None while one does not exist yet. The pod's status names the claims that
+    were created from templates, or reports that none is needed."""
     made = {each["name"]: each for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()}
     names: list[str] = []
     for claim in pod["spec"]["resourceClaims"]:

@@ -125,7 +125,7 @@ def work_of(cluster: Cluster) -> Work:
 
 
 def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
-    """All flavors of a cluster, by name."""
+    """Return all flavors of a cluster, by name."""
     rows = instances(ResourceFlavor, "cluster_id = %s ORDER BY name", [cluster.pk])
     return {row.name: FlavorNodes(row.node_labels, tuple(row.tolerations)) for row in rows}
 
@@ -136,7 +136,7 @@ def runs(workload: Workload) -> bool:
 
 
 def checks_of_multikueue(cluster: Cluster) -> frozenset[str]:
-    """The admission checks that hand workloads to other clusters."""
+    """Return the admission checks that hand workloads to other clusters."""
     checks = "SELECT name FROM queues_admissioncheck WHERE cluster_id = %s AND controller_name = %s"
     return frozenset(name for (name,) in fetched_rows(checks, [cluster.pk, MULTIKUEUE]))
 
@@ -205,7 +205,7 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: 
 def member_sources(
     group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = (), *, hami_binds: bool = False
 ) -> dict[int, list[JobSource]]:
-    """The pods of these groups as submitted, by the key of the group's row, in order of creation."""
+    """Return the pods of these groups as submitted, by the key of the group's row, in order of creation."""
     sources: dict[int, list[JobSource]] = {}
     for row in Job.objects.filter(group__in=group_ids).order_by("pk") if group_ids else ():
         source = job_source(row, vendors, hami_binds=hami_binds)

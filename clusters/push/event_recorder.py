@@ -166,7 +166,7 @@ def _may_write(about: _Key, at: datetime) -> bool:
 
 
 def _combined(kind: _Key, message: str, at: datetime) -> tuple[str, _Key]:
-    """The message, and the series that it belongs to: one of its own, or that of many similar ones."""
+    """Return the message, and the series that it belongs to: one of its own, or that of many similar ones."""
     similar = _similar.get(kind)
     if similar is None or (at - similar.since).total_seconds() > _SIMILAR_SECONDS:
         similar = _similar.put(kind, _Similar(at))

@@ -121,7 +121,8 @@ def take(cluster: Cluster, client: ClusterClient, lease: JsonObject | None, name
 
 
 def _is_left_behind(cluster: Cluster, lease: JsonObject | None) -> bool:
-    """Whether the watcher has seen the lease unchanged for longer than its duration, so that its holder is gone."""
+    """Return whether the watcher has seen the lease unchanged for longer than its duration, so that its holder
+    is gone."""
     renewed = ((lease or {}).get("spec") or {}).get("renewTime")
     seen = (cluster.kueue_holder, cluster.kueue_renewed_at)
     now = (holder_of(lease), datetime.fromisoformat(renewed) if renewed else None)

@@ -34,8 +34,8 @@ def make_namespace(cluster: Cluster, client: ClusterClient, name: str) -> bool:
 
 
 def _is_refusal(error: ClusterError) -> bool:
-    """Whether the cluster has certainly not made the object. It may have after a time-out or an error of the server,
-    and has it after a conflict: another client was first. The watcher's next list tells."""
+    """Return whether the cluster has certainly not made the object. It may have after a time-out or an error of the
+    server, and has it after a conflict: another client was first. The watcher's next list tells."""
     return HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not (
         error.conflict or error.status == HTTPStatus.REQUEST_TIMEOUT
     )

@@ -92,8 +92,8 @@ class NodeLocks:
         )
 
     def _waits_for_devices(self, lock: NodeLock) -> bool:
-        """Whether the lock's holder may still get devices. Devices of a pod that its kubelet has begun to start are
-        assigned already, even if the vendor's plugin has not released the lock."""
+        """Return whether the lock's holder may still get devices. Devices of a pod that its kubelet has begun to start
+        are assigned already, even if the vendor's plugin has not released the lock."""
         if not lock.pod:
             return True
         pod = self._client.get(PODS, lock.namespace, lock.pod)

@@ -65,7 +65,7 @@ class PodOwners:
     any_spare: bool
 
     def are_credible(self, pod: JsonObject) -> bool:
-        """Whether the pod's labels name a workload or job of its own namespace. Anyone can write a label."""
+        """Return whether the pod's labels name a workload or job of its own namespace. Anyone can write a label."""
         named = uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL)
         return bool(self.namespaces.get(named) == pod["metadata"]["namespace"])
 

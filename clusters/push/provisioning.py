@@ -70,7 +70,7 @@ class _Case:
         return bool(self.state["state"] == AdmissionCheckStatus.PENDING)
 
     def pod_sets(self) -> list[PodSet]:
-        """The pod sets for which nodes are requested."""
+        """Return the pod sets for which nodes are requested."""
         managed = set(self.config.managed_resources)
         return [
             pod_set
@@ -121,7 +121,8 @@ class ProvisioningRequests:
         return flavors_of(self._cluster)
 
     def _configs(self) -> dict[str, ProvisioningRequestConfig]:
-        """The configuration of each check that names one. A check without one is answered by another controller."""
+        """Return the configuration of each check that names one. A check without one is answered by another
+        controller."""
         checks = AdmissionCheck.objects.filter(cluster=self._cluster, controller_name=PROVISIONING, active=True)
         named = {row.name: row.parameters["name"] for row in checks if row.parameters.get("kind") == CONFIG_KIND}
         if not named:
@@ -201,7 +202,7 @@ class ProvisioningRequests:
             self._client.apply(kind, manifest)
 
     def _template(self, case: _Case, pod_set: PodSet) -> JsonObject:
-        """The pods with their final node selection: the labels and tolerations of their flavors."""
+        """Return the pods with their final node selection: the labels and tolerations of their flavors."""
         content = {
             "metadata": dict(pod_set.template.get("metadata") or {}),
             "spec": dict(pod_set.template.get("spec") or {}),
@@ -257,7 +258,7 @@ def _request(case: _Case, entries: Sequence[JsonObject]) -> JsonObject:
 
 
 def _merged(pod_sets: Sequence[PodSet], policy: str) -> list[list[PodSet]]:
-    """The pod sets that are merged into one entry, in order."""
+    """Return the pod sets that are merged into one entry, in order."""
     if not policy:
         return [[pod_set] for pod_set in pod_sets]
     found: dict[str, list[PodSet]] = {}
@@ -277,7 +278,7 @@ def _likeness(pod_set: PodSet, policy: str) -> str:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaf values of a manifest with their paths."""
+    """Yield the leaf values of a manifest with their paths."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(item, f"{path}.{key}")
@@ -289,7 +290,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def answer_of(request: Mapping[str, Any], case: _Case) -> CheckAnswer | None:
-    """The check's state by a request's conditions; None if it does not change."""
+    """Return the check's state by a request's conditions; None if it does not change."""
     status = request.get("status") or {}
     conditions = {entry["type"]: entry for entry in status.get("conditions") or () if entry.get("status") == "True"}
     admitted = case.workload.admitted_at is not None
@@ -326,7 +327,7 @@ def _retry(case: _Case, message: str) -> CheckAnswer:
 
 
 def _updates(case: _Case, details: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The pods' annotations with the name of their request, by which an autoscaler knows them, and their nodes'
+    """Return the pods' annotations with the name of their request, by which an autoscaler knows them, and their nodes'
     labels."""
     selector = {
         entry["key"]: details[entry["valueFromProvisioningClassDetail"]]

@@ -23,7 +23,7 @@ class Replicas:
                 self._note(uid, pod_set, replica, pod["metadata"]["uid"])
 
     def has_pods(self, workload_uid: str) -> bool:
-        """Whether any live pod is a replica of the workload."""
+        """Return whether any live pod is a replica of the workload."""
         return workload_uid in self._with_pods
 
     def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:

@@ -177,7 +177,7 @@ def push_pending(
 
 
 def _admitted(cluster: Cluster) -> set[int]:
-    """The admitted workloads to push: as in Kueue, their objects show the admission before their pods start."""
+    """Return the admitted workloads to push: as in Kueue, their objects show the admission before their pods start."""
     unpushed = Workload.objects.filter(cluster=cluster, push_sequence__gt=F("pushed_sequence"))
     return set(unpushed.filter(status=WorkloadStatus.ADMITTED, evicted_at=None).values_list("pk", flat=True))
 
@@ -382,7 +382,7 @@ class _Sweep:
             self._stop(source, row)
 
     def _gated_set(self, source: JobSource) -> JsonObject | None:
-        """The set in the cluster whose pods are gated at creation; None for all others."""
+        """Return the set in the cluster whose pods are gated at creation; None for all others."""
         there = self._objects.there(source) if source.kind.groups_pods else None
         return there if there is not None and lets_pods_wait(source.kind, there) else None
 
@@ -482,7 +482,8 @@ class _Sweep:
             self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
 
     def _is_expired(self, source: JobSource, row: Workload) -> bool:
-        """Whether Kueue's rules deactivated the workload, and the Configuration's retention of such jobs is over."""
+        """Return whether Kueue's rules deactivated the workload, and the Configuration's retention of such jobs is
+        over."""
         kept = read_retention(self._cluster.configuration).after_deactivated_seconds
         if kept is None or source.kind.stopping is not Stopping.SUSPEND or row.evicted_at is None:
             return False
@@ -550,13 +551,13 @@ class _Sweep:
 
 
 def _is_for_good(refusal: ClusterError) -> bool:
-    """Whether the cluster will never accept the object: it is malformed, its kind is not served, or it violates a
-    rule."""
+    """Return whether the cluster will never accept the object: it is malformed, its kind is not served, or it violates
+    a rule."""
     if refusal.not_found:
         return "could not find the requested resource" in refusal.message
     return refusal.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 def _in_one_line(refusal: ClusterError) -> str:
-    """The cluster's message, cut to the length that Kubernetes keeps."""
+    """Return the cluster's message, cut to the length that Kubernetes keeps."""
     return " ".join(str(refusal).split())[:_MAX_ERROR]

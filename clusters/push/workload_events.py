@@ -117,7 +117,7 @@ class _Objects:
                 yield excess, _EXCESS, "Excess pod deleted"
 
     def _excess_pods(self, row: WorkloadEvent, workload: Workload) -> Iterator[Regarding]:
-        """The pod that the event names, which its group has no place for."""
+        """Yield the pod that the event names, which its group has no place for."""
         for member in self._members.get(workload.job_id or 0, ()):
             if member.deletion_requested_at is not None and row.message == excess_message(member.name):
                 known = self._known(member)
@@ -125,7 +125,7 @@ class _Objects:
                     yield known
 
     def _of_job(self, job: Job) -> list[Regarding]:
-        """The job, or the pods of a group, as the cluster knows them."""
+        """Return the job, or the pods of a group, as the cluster knows them."""
         if job.pk not in self._jobs:
             parts = self._members.get(job.pk, []) if job.kind == POD_GROUP else [job]
             self._jobs[job.pk] = [found for part in parts if (found := self._known(part)) is not None]
@@ -145,7 +145,7 @@ class _Objects:
 
 
 def _told_to_job(row: WorkloadEvent, workload: Workload) -> tuple[str, str] | None:
-    """The reason and the message that Kueue writes on a job; None if it writes none."""
+    """Return the reason and the message that Kueue writes on a job; None if it writes none."""
     key = f"{row.namespace}/{row.workload_name}"
     if row.reason == "Admitted":
         return "Started", f"Admitted by clusterQueue {workload.cluster_queue_name}"

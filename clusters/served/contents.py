@@ -132,7 +132,7 @@ def status_writer(obj: JsonObject, condition: str = "") -> str:
 
 
 def _conditions_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The conditions that an entry of managedFields owns, by their key in FieldsV1."""
+    """Return the conditions that an entry of managedFields owns, by their key in FieldsV1."""
     status: Mapping[str, Any] = (entry.get("fieldsV1") or {}).get("f:status") or {}
     return status.get("f:conditions") or {}
 

@@ -14,7 +14,7 @@ _VERSIONS: Final = ("v1beta2", "v1beta1")
 
 
 def _kinds() -> dict[str, tuple[Kind, ...]]:
-    """Each kind in the versions that we read, the newest first."""
+    """Return each kind in the versions that we read, the newest first."""
     found = {"Workload": tuple(Kind(f"{GROUP}/{version}", "Workload", "workloads") for version in _VERSIONS)}
     for kind in KINDS.values():
         versions = [version for version in kind.versions if version.startswith(f"{GROUP}/")]

@@ -44,7 +44,7 @@ def limited(positions: PendingPositions, query: Mapping[str, str]) -> PendingPos
 
 
 def summary(positions: PendingPositions, version: str) -> JsonObject:
-    """A PendingWorkloadsSummary."""
+    """Return a PendingWorkloadsSummary."""
     kind = {"kind": SUMMARY, "apiVersion": f"{GROUP}/{version}"}
     return {**kind, "metadata": {}, "items": list(_items(positions.read()))}
 
@@ -74,13 +74,13 @@ def _items(positions: Iterable[tuple[int, int, int]]) -> Iterable[JsonObject]:
 
 
 def group() -> JsonObject:
-    """The group, as an entry of an APIGroupList."""
+    """Return the group, as an entry of an APIGroupList."""
     versions = [{"groupVersion": f"{GROUP}/{version}", "version": version} for version in VERSIONS]
     return {"name": GROUP, "versions": versions, "preferredVersion": versions[0]}
 
 
 def resource_list(version: str) -> JsonObject:
-    """The APIResourceList of a version."""
+    """Return the APIResourceList of a version."""
     resources: list[JsonObject] = []
     for plural, kind, namespaced in QUEUES:
         common = {"singularName": "", "namespaced": namespaced}

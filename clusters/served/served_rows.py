@@ -48,6 +48,6 @@ def entries(cluster: Cluster, kind: str) -> QuerySet[ServedObject]:
 
 
 def split(key: str) -> tuple[str, str]:
-    """The namespace and the name of a key."""
+    """Return the namespace and the name of a key."""
     namespace, _, name = key.rpartition("/")
     return namespace, name

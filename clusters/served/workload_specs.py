@@ -55,7 +55,7 @@ def workload_content(spec: WorkloadSpec, *, has_job: bool) -> str:
 
 
 def follows_job(spec: WorkloadSpec, row: Workload) -> bool:
-    """Whether the object has the queue and the number of pods of the row, which follows its job."""
+    """Return whether the object has the queue and the number of pods of the row, which follows its job."""
     return _of_its_job(spec) == _of_its_job(workload_spec(row))
 
 
@@ -65,7 +65,7 @@ def _of_its_job(spec: WorkloadSpec) -> dict[str, Any]:
 
 
 def workload_rows(cluster: Cluster, keys: Collection[str]) -> dict[str, WorkloadRow]:
-    """The rows of these keys, with their jobs and pod sets."""
+    """Return the rows of these keys, with their jobs and pod sets."""
     names = {key.rpartition("/")[2] for key in keys}
     rows = Workload.objects.filter(cluster=cluster, name__in=names).select_related("job").prefetch_related("pod_sets")
     found = rows.annotate(row_version=row_version(Workload)).order_by("pk")

@@ -89,7 +89,7 @@ class ConfigurationSync:
                 yield Submitted(spec, ValidationReport())
 
     def _without_its_own(self, submitted: JsonObject) -> JsonObject:
-        """The object without fields that only the deciding scheduler supports."""
+        """Return the object without fields that only the deciding scheduler supports."""
         spec, unknown = submitted.get("spec"), _NOT_OURS.get(self._kind.name, ())
         if not isinstance(spec, Mapping):
             return submitted
@@ -147,14 +147,15 @@ class ConfigurationSync:
             )
 
     def _found_keys(self) -> set[str]:
-        """The objects that no manifest created; all of them if another scheduler decides."""
+        """Return the objects that no manifest created; all of them if another scheduler decides."""
         return {key for key, version in self._versions() if self._cluster.is_mirrored or not version}
 
     def _applied_versions(self) -> Mapping[str, str]:
         return {key: version for key, version in self._versions() if version}
 
     def _versions(self) -> Iterator[tuple[str, str]]:
-        """Each object that has a row, with the version of its manifest; that is empty if no manifest created it."""
+        """Yield each object that has a row, with the version of its manifest; that is empty if no manifest
+        created it."""
         columns = ("namespace", "name", "api_version") if self._kind.namespaced else ("name", "api_version")
         for *key, version in self._kind.model.objects.filter(cluster=self._cluster).order_by().values_list(*columns):
             yield "/".join(key), version
@@ -172,7 +173,7 @@ class ConfigurationSync:
 
 
 def _as_submitted(manifest: JsonObject) -> JsonObject:
-    """The object without a server's fields."""
+    """Return the object without a server's fields."""
     metadata = {
         key: value
         for key, value in manifest["metadata"].items()

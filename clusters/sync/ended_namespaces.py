@@ -54,7 +54,8 @@ class EndedNamespaceSync:
         return rows.exclude(status=WorkloadStatus.FINISHED)
 
     def _missing(self, listed: Collection[str]) -> set[str]:
-        """The namespaces of found jobs whose deletion the cluster confirms: a list may be older than the jobs."""
+        """Return the namespaces of found jobs whose deletion the cluster confirms: a list may be older than the
+        jobs."""
         rows = Workload.objects.filter(cluster=self._cluster, job__found_in_cluster=True)
         used = set(rows.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", flat=True).distinct())
         return {name for name in used - set(listed) if self._is_gone(name)}

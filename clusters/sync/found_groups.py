@@ -126,7 +126,7 @@ class FoundGroups:
             request_push(self._cluster.name)
 
     def _looks(self, groups: Collection[GroupKey], now: datetime) -> Iterator[_FoundLook]:
-        """The groups that have an unfinished workload, with their rows, in three queries."""
+        """Yield the groups that have an unfinished workload, with their rows, in three queries."""
         jobs = Job.objects.filter(
             cluster=self._cluster, kind=POD_GROUP, found_in_cluster=True, deletion_requested_at=None,
             name__in={name for _, name in groups},
@@ -170,7 +170,7 @@ def group_key(pod: JsonObject) -> GroupKey:
 
 
 def _waits(pod: JsonObject) -> bool:
-    """Whether the pod may still run, and waits at its gate."""
+    """Return whether the pod may still run, and waits at its gate."""
     return may_be_taken(pod) and not is_terminated(pod)
 
 

@@ -105,7 +105,7 @@ class JobSync:
         return context_of(StoredObjects(self._cluster)) if self._kind.refers_to else NO_CLUSTER
 
     def _relabelled(self, job: JsonObject, row: Job) -> JsonObject | None:
-        """The manifest of a found job whose owner changed its queue or priority class."""
+        """Return the manifest of a found job whose owner changed its queue or priority class."""
         if not row.found_in_cluster or row.deletion_requested_at is not None:
             return None
         if self._cluster.is_mirrored or self._kind.outcome(job).finished:
@@ -135,7 +135,7 @@ class JobSync:
         _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, why)
 
     def _to_take(self, job: JsonObject) -> JsonObject | None:
-        """A job without a row as the webhook leaves it; None if it gets no workload."""
+        """Return a job without a row as the webhook leaves it; None if it gets no workload."""
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return None  # pods that are workloads of their own are handled separately
         if not self._kind.has_workload:
@@ -183,7 +183,7 @@ class JobSync:
         return self._defaults
 
     def _specs(self, job: JsonObject) -> list[WorkloadSpec]:
-        """The workloads that a found job requests. Raises ManifestErrors."""
+        """Return the workloads that a found job requests. Raises ManifestErrors."""
         # A copy of a started job, or a job that a restored database does not know, still names its submitter.
         submitted = without_owned_keys(as_submitted(job))
         objects = self._context().objects
@@ -217,8 +217,8 @@ class JobSync:
         self._without_job([row for row in rows if self._is_gone(row)])
 
     def _is_gone(self, row: Job) -> bool:
-        """Whether the cluster confirms that this job does not exist. A list may be older than the rows and lack a
-        job created since."""
+        """Return whether the cluster confirms that this job does not exist. A list may be older than the rows and lack
+        a job created since."""
         try:
             there = self._client.get(self._kind.resource, row.namespace, row.name)
         except ClusterError as error:
@@ -255,7 +255,7 @@ class JobSync:
         gone.update(deletion_requested_at=self._now or timezone.now())
 
     def _rows(self, jobs: Sequence[JsonObject]) -> dict[tuple[str, str], Job]:
-        """The rows of these jobs, by namespace and name.
+        """Return the rows of these jobs, by namespace and name.
 
         A job is identified by its row's uid in its label, or by the cluster's uid. Anyone can write a label, so it
         counts only if the namespace and name match the row's.
@@ -298,7 +298,7 @@ def row_key(row: Job) -> tuple[str, str, str]:
 
 
 def as_submitted(job: JsonObject) -> JsonObject:
-    """The manifest as submitted, without the fields that a server adds."""
+    """Return the manifest as submitted, without the fields that a server adds."""
     metadata: dict[str, Any] = {
         key: value
         for key, value in job["metadata"].items()
@@ -309,7 +309,7 @@ def as_submitted(job: JsonObject) -> JsonObject:
 
 
 def _relabelled(job: JsonObject, manifest: Mapping[str, Any]) -> JsonObject | None:
-    """The stored manifest with the job's present queue and priority class; None if they are unchanged.
+    """Return the stored manifest with the job's present queue and priority class; None if they are unchanged.
 
     A removed queue label changes nothing: the job stays in its queue.
     """

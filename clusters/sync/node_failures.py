@@ -138,7 +138,7 @@ class NodeFailures:
     def _is_failed(
         self, name: str, health: _Health, pod_sets: Sequence[PlacedPodSet], by_flavor: Mapping[str, _Tolerations]
     ) -> bool:
-        """Whether the node failed for the workload of these pod sets."""
+        """Return whether the node failed for the workload of these pod sets."""
         if health.is_gone:
             return True
         if name in self._late and any(pod_set.is_chosen for pod_set in pod_sets):
@@ -148,7 +148,7 @@ class NodeFailures:
         return not health.is_ready or any(_repels(health.taints, pod_set, by_flavor) for pod_set in pod_sets)
 
     def _tolerations(self) -> dict[str, _Tolerations]:
-        """The tolerations that flavors add to pods, by flavor."""
+        """Return the tolerations that flavors add to pods, by flavor."""
         rows = ResourceFlavor.objects.filter(cluster=self._cluster).exclude(tolerations=[])
         return dict(rows.values_list("name", "tolerations"))
 
@@ -197,7 +197,7 @@ class LostPodSync:
 
 
 def _repels(taints: Sequence[Taint], pod_set: PlacedPodSet, by_flavor: Mapping[str, _Tolerations]) -> bool:
-    """Whether a taint is not tolerated, or for a while only: then the pods leave the node sooner or later."""
+    """Return whether a taint is not tolerated, or for a while only: then the pods leave the node sooner or later."""
     updates = updates_of(map(read_check_state, pod_set.checks), pod_set.name)
     stated = [
         *pod_set.tolerations,

@@ -54,14 +54,14 @@ class Ownership:
         return ""
 
     def pod_set_of(self, pod: JsonObject, workload: str) -> str:
-        """The pod set that Kueue's label names, or the only one that there is."""
+        """Return the pod set that Kueue's label names, or the only one that there is."""
         labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
         names = self._pod_sets.get(workload, ())
         return labels.get(POD_SET_LABEL) or (names[0] if len(names) == 1 else "")
 
 
 def controller_uid(obj: JsonObject) -> str:
-    """The uid of the object that manages this one; empty where there is none."""
+    """Return the uid of the object that manages this one; empty where there is none."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 

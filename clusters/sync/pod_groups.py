@@ -278,7 +278,7 @@ class PodGroupSync(JobSync):
 
 
 def _concerns_us(pod: JsonObject) -> bool:
-    """Whether the pod may have a row, or need a finalizer removed."""
+    """Return whether the pod may have a row, or need a finalizer removed."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     if QUEUE_LABEL in labels or KUEUE_FINALIZER in (metadata.get("finalizers") or ()):
@@ -295,7 +295,7 @@ def _in_managed_namespace(pod: JsonObject, context: JobContext) -> bool:
 
 
 def _phase(pod: JsonObject) -> MemberPhase | None:
-    """How a pod of a group ended. A stopped pod of ours has not ended, since it is created again."""
+    """Return how a pod of a group ended. A stopped pod of ours has not ended, since it is created again."""
     if is_kept_ended(pod):
         return MemberPhase.FAILED
     phase = _PHASES.get((pod.get("status") or {}).get("phase", ""))

@@ -304,8 +304,8 @@ class PodSync:
                 batch.left.add((left, pod.workload_uid))
 
     def _read(self, manifest: JsonObject, before: _Pod | None) -> _Pod:
-        """The state of a pod; the earlier one if the pod has not changed and its own labels name its workload (without
-        `ownership`, which may change alone)."""
+        """Read the state of a pod; the earlier one if the pod has not changed and its own labels name its workload
+        (without `ownership`, which may change alone)."""
         version = str(manifest["metadata"].get("resourceVersion", ""))
         if before is not None and self._ownership is None and version and self._versions.get(before.uid) == version:
             return before
@@ -436,14 +436,14 @@ class PodSync:
         return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
 
     def _is_foreign(self, pod: _Pod) -> bool:
-        """Whether a pod's requests are not reserved: it is unmanaged, or on another node than assigned."""
+        """Return whether a pod's requests are not reserved: it is unmanaged, or on another node than assigned."""
         if pod.ended or not (pod.node or pod.found is not None):
             return False
         decided = self._decided_of(pod)
         return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
 
     def _external_of(self, pod: _Pod) -> FoundAllocation | None:
-        """The devices a pod holds without a decision of ours.
+        """Return the devices a pod holds without a decision of ours.
 
         A pod of kueueweb on its assigned node holds the assigned slices, whatever its annotations say; differences are
         shown in `drift/`.
@@ -455,7 +455,7 @@ class PodSync:
 
 
 def _init_done(manifest: JsonObject) -> bool:
-    """Whether all init containers succeeded, so that devices that only they held are free, as in HAMi."""
+    """Return whether all init containers succeeded, so that devices that only they held are free, as in HAMi."""
     ends = [
         (entry.get("state") or {}).get("terminated") or {}
         for entry in (manifest.get("status") or {}).get("initContainerStatuses") or ()
@@ -465,7 +465,7 @@ def _init_done(manifest: JsonObject) -> bool:
 
 
 def _devices(found: FoundAllocation) -> str:
-    """The devices in a pod's annotations; none if they are unreadable."""
+    """Return the devices in a pod's annotations; none if they are unreadable."""
     return orjson.dumps(sorted({held.uuid for held in found.slices})).decode()
 
 
@@ -480,7 +480,7 @@ def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
 
 
 def _has_place(pod_set: _PodSetRow) -> bool:
-    """Whether the scheduler has reserved its pods' node requests: with devices, or in a topology."""
+    """Return whether the scheduler has reserved its pods' node requests: with devices, or in a topology."""
     return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
 
 
@@ -507,7 +507,7 @@ def _known(row: _WorkloadRow, pod_sets: Sequence[_PodSetRow]) -> _Known:
 
 
 def _needed(row: _WorkloadRow, pod_sets: Sequence[_PodSetRow]) -> int:
-    """How many pods must be ready. Pods of a group that succeeded are not run again, even after an eviction."""
+    """Return how many pods must be ready. Pods of a group that succeeded are not run again, even after an eviction."""
     if row.job_kind == POD_GROUP:
         return sum(max(0, pod_set.size - pod_set.reclaimable_count) for pod_set in pod_sets)
     return sum(pod_set.admitted_count or 0 for pod_set in pod_sets)
@@ -541,7 +541,7 @@ def _observed(manifest: JsonObject, workload_uid: str) -> _Pod:
 
 
 def _requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
-    """The pod's requests. Other parts of the spec are not read, because newer clusters may have values we do not
+    """Return the pod's requests. Other parts of the spec are not read, because newer clusters may have values we do not
     know."""
     asking = {name: spec[name] for name in ("containers", "initContainers", "overhead", "resources") if spec.get(name)}
     return pod_requests(PodTemplate.from_manifest({"spec": asking}))

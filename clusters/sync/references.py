@@ -44,7 +44,7 @@ class ReferenceSync:
         """Jobs read these objects in their next pass."""
 
     def _kept(self, present: dict[Key, JsonObject]) -> dict[Key, JsonObject]:
-        """The parts of the objects that concern pods."""
+        """Return the parts of the objects that concern pods."""
         return {key: _spec_of(found) for key, found in present.items()}
 
 
@@ -90,7 +90,7 @@ def _object(found: JsonObject) -> JsonObject:
 
 
 def _pods(claim: JsonObject) -> list[str]:
-    """The uids of the pods that use the claim, or for which it was created."""
+    """Return the uids of the pods that use the claim, or for which it was created."""
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     owners = claim["metadata"].get("ownerReferences") or ()
     found = [each["uid"] for each in reserved if each.get("resource") == "pods"]

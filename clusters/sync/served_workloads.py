@@ -210,12 +210,12 @@ class ServedWorkloadSync:
 
 
 def _known_status(entry: ServedObject | None, obj: JsonObject) -> Mapping[str, Any]:
-    """The status that this object had; empty for another object of the name."""
+    """Return the status that this object had; empty for another object of the name."""
     return entry.status if entry is not None and entry.uid == obj["metadata"]["uid"] else {}
 
 
 def _answers(before: Mapping[str, Any], obj: JsonObject) -> list[JsonObject]:
-    """The states of checks that differ from before. An unchanged one answers an earlier reservation."""
+    """Return the states of checks that differ from before. An unchanged one answers an earlier reservation."""
     old = {each.get("name"): each for each in before.get("admissionChecks") or ()}
     return [
         each

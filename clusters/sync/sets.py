@@ -130,7 +130,7 @@ class SetSync(SuspendableJobSync):
                 self._note(job, error)
 
     def _has_no_pods(self, job: JsonObject) -> bool:
-        """Whether the watcher has seen no pod of the set, so that the cluster need not list them."""
+        """Return whether the watcher has seen no pod of the set, so that the cluster need not list them."""
         return self._pods is not None and self._pods.has_none(self._serving, job)
 
     def _mark(self, job: JsonObject, before: JsonObject, after: JsonObject) -> None:
@@ -149,7 +149,7 @@ class SetSync(SuspendableJobSync):
 
 
 def _may_have_pods(job: JsonObject) -> bool:
-    """Whether a set of no replicas may have pods left: its status does not say that it has none."""
+    """Return whether a set of no replicas may have pods left: its status does not say that it has none."""
     return bool(dig(job, "status", "replicas") != 0)
 
 

@@ -238,9 +238,8 @@ class SuspendableJobSync(JobSync):
         return looks
 
     def _whole_of(self, job: JsonObject, context: JobContext) -> tuple[str, str, str] | None:
-        """The kind, namespace and name of the row of the topmost job that a running job is part of, or of the group of
-        the pod that it is part of. None if no job above it has a queue.
-        """
+        """Return the kind, namespace and name of the row of the topmost job that a running job is part of, or of the
+        group of the pod that it is part of. None if no job above it has a queue."""
         if controller_of(job) is None or self._cluster.is_mirrored:
             return None
         if self._kind.is_suspended(job) or self._kind.outcome(job).finished:
@@ -252,7 +251,7 @@ class SuspendableJobSync(JobSync):
         return (POD_GROUP, key_of(whole)[0], group) if group else (whole["kind"], *key_of(whole))
 
     def _workloads(self, rows: Sequence[Job], ended: Sequence[int]) -> dict[int, list[Workload]]:
-        """The workloads of jobs; for ended jobs, only the unfinished ones."""
+        """Return the workloads of jobs; for ended jobs, only the unfinished ones."""
         jobs = {row.pk: row for row in rows}
         if not jobs:
             return {}
@@ -272,7 +271,7 @@ class SuspendableJobSync(JobSync):
         return {(row.namespace, row.name): row for row in found if (row.namespace, row.name) in wanted}
 
     def _may_take(self, job: JsonObject, workload: Workload) -> bool:
-        """Whether the job may use the workload that it names.
+        """Return whether the job may use the workload that it names.
 
         A pass sees no other one, because it ends a workload whose pods differ from the job's.
         """
@@ -330,7 +329,7 @@ class SuspendableJobSync(JobSync):
                 yield look, changes
 
     def _is_idle(self, look: Look, changes: Changes | None) -> bool:
-        """Whether a pass over the job and rows that have not changed would change nothing, either."""
+        """Return whether a pass over the job and rows that have not changed would change nothing, either."""
         job, row = look.job, look.row
         if row is None or look.is_part or row.deletion_requested_at is not None or is_being_deleted(job):
             return False
@@ -342,14 +341,14 @@ class SuspendableJobSync(JobSync):
         return changes == Changes() and not awaited
 
     def _is_settled(self, job: JsonObject, changes: Changes, context: JobContext) -> bool:
-        """Whether another pass over a job that has just got its first workload would change nothing: it waits, as it
-        was submitted, and none of its pods is done."""
+        """Return whether another pass over a job that has just got its first workload would change nothing: it waits,
+        as it was submitted, and none of its pods is done."""
         if changes.job is not None or not self._kind.is_suspended(job) or was_started(job):
             return False
         return not self._try(job, partial(self._kind.reclaimable_pods, job, context))
 
     def _suspends(self, changes: Changes) -> bool:
-        """Whether the pass suspends the job, and this process may write it."""
+        """Return whether the pass suspends the job, and this process may write it."""
         wanted = changes.job
         return wanted is not None and self._kind.is_suspended(wanted) and not self._cluster.kueue_is_alive
 
@@ -520,7 +519,7 @@ class SuspendableJobSync(JobSync):
         return True
 
     def _specs_to_make(self, look: Look, changes: Changes) -> list[WorkloadSpec]:
-        """The workloads of a job as the pass has made them. Raises ManifestErrors."""
+        """Return the workloads of a job as the pass has made them. Raises ManifestErrors."""
         spec = self._specs(look.job)[0]
         noted = self._noted(look.job)
         return [
@@ -537,7 +536,7 @@ class SuspendableJobSync(JobSync):
         ]
 
     def _noted(self, job: JsonObject) -> Sequence[str]:
-        """The annotations by which the pass distinguishes the workloads of one job."""
+        """Return the annotations by which the pass distinguishes the workloads of one job."""
         return _SLICE if is_elastic(job) else ()
 
     def _make_workloads(self, specs: Sequence[WorkloadSpec], submitter: str) -> None:

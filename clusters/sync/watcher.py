@@ -167,7 +167,7 @@ class Watcher:
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 
     def _scheduled(self) -> _Syncs:
-        """The syncs for a cluster in which kueueweb decides: jobs become workloads."""
+        """Return the syncs for a cluster in which kueueweb decides: jobs become workloads."""
         kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
         pods_of_sets = SetPodSync(self._cluster)
         jobs = {
@@ -229,8 +229,8 @@ class Watcher:
 
     @staticmethod
     def _may_be_missing(kind: Kind, error: ClusterError) -> bool:
-        """Whether to go on without the kind: this account may not read it, or its operator was just removed. It is
-        tried again with each list."""
+        """Return whether to go on without the kind: this account may not read it, or its operator was just removed. It
+        is tried again with each list."""
         forbidden = kind in _MAY_BE_FORBIDDEN and error.status == HTTPStatus.FORBIDDEN
         return forbidden or (error.not_found and kind in _OPTIONAL)
 
@@ -332,7 +332,7 @@ class Watcher:
             look_for_kueue(self._cluster, self._client, self._kueues_lease)
 
     def _look_at_mode(self) -> bool:
-        """Whether the mode has changed, and with it the watched kinds."""
+        """Return whether the mode has changed, and with it the watched kinds."""
         self._read_cluster()
         if self._is_in_mode():
             return False
@@ -350,7 +350,7 @@ class Watcher:
         self._kept.follow(version)
 
     def _is_in_mode(self) -> bool:
-        """Whether the watched kinds are those of the cluster's mode."""
+        """Return whether the watched kinds are those of the cluster's mode."""
         now = (self._cluster.is_mirrored, self._cluster.serves_kueue)
         return now == (self._is_mirrored, self._serves_kueue)
 
@@ -400,7 +400,7 @@ class Watcher:
 
 
 def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
-    """The optional kinds to follow, each in the newest version that the cluster serves."""
+    """Return the optional kinds to follow, each in the newest version that the cluster serves."""
     devices = frozenset(kind for versions in DEVICE_KINDS for kind in versions)
     newest_devices = (next((kind for kind in versions if kind in served), None) for versions in DEVICE_KINDS)
     chosen = frozenset(kind for kind in newest_devices if kind is not None)
@@ -426,7 +426,7 @@ def _in_order() -> Iterable[Kind]:
 
 
 def _gather(inbox: Inbox[_Item], pace: Pace) -> list[_Item]:
-    """The next items: waits for the first, then collects others for a while, so that bursts become one batch."""
+    """Return the next items: waits for the first, then collects others for a while, so that bursts become one batch."""
     if not inbox.wait(1, _TICK_SECONDS):
         return []
     inbox.wait(_BATCH, pace.next(time.monotonic()) - time.monotonic())

@@ -83,7 +83,7 @@ class WorkloadSync:
         self._ownership.forget_workload(uid)
 
     def _read(self, obj: JsonObject) -> MirroredWorkload | None:
-        """The object as read; None if that fails, which keeps its stored state."""
+        """Read the object as read; None if that fails, which keeps its stored state."""
         report = ValidationReport()
         top = FieldReader(report, "", obj)
         spec = read_workload(top, self._version.rpartition("/")[2])

@@ -34,7 +34,7 @@ def found_configurations(client: ClusterClient) -> list[tuple[Kind, JsonObject]]
 
 
 def described(configurations: Iterable[tuple[Kind, JsonObject]]) -> list[str]:
-    """A line for each configuration."""
+    """Return a line for each configuration."""
     return [
         f"{kind.kind} {obj['metadata']['name']}: {len(obj.get('webhooks') or ())} webhooks"
         for kind, obj in configurations

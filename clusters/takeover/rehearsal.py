@@ -45,7 +45,7 @@ def objections(cluster: Cluster, client: ClusterClient) -> list[str]:
 
 
 def _copies(client: ClusterClient) -> ObjectStore:
-    """All objects that the controller looks at, in memory. Objects of v1beta1 are read as v1beta2."""
+    """Return all objects that the controller looks at, in memory. Objects of v1beta1 are read as v1beta2."""
     optional = [kind for versions in KUEUE_KINDS.values() for kind in versions]
     jobs = {kind.resource for kind in KINDS.values()} | {each for kind in KINDS.values() for each in kind.refers_to}
     served = client.served({*optional, *jobs})
@@ -54,7 +54,7 @@ def _copies(client: ClusterClient) -> ObjectStore:
 
 
 def _jobs_of(workload: JsonObject, store: ObjectStore, context: JobContext) -> Iterator[ManagedJob]:
-    """The job, the pod or the group of pods to which the Workload belongs."""
+    """Yield the job, the pod or the group of pods to which the Workload belongs."""
     namespace = namespace_of(workload)
     groups = set()
     for reference in workload["metadata"].get("ownerReferences") or ():

@@ -27,7 +27,7 @@ class Report:
     """Jobs and pods that have changed since the start, by any client; None: nothing was touched yet."""
 
     def lines(self) -> list[str]:
-        """The report as text, section by section."""
+        """Return the report as text, section by section."""
         sections = (
             ("Lease", self.lease), ("Webhooks", self.webhooks), ("Objects", self.objects),
             ("Running jobs, not touched", self.running), ("Waiting jobs, decided again", self.waiting),

@@ -57,10 +57,10 @@ class Surroundings(Protocol):
         """The names of the accounts by which we write to the cluster ourselves."""
 
     def observes_only(self) -> bool:
-        """Whether kueueweb must not change any object in the cluster."""
+        """Return whether kueueweb must not change any object in the cluster."""
 
     def serves_kueue(self) -> bool:
-        """Whether kueueweb serves Kueue's objects."""
+        """Return whether kueueweb serves Kueue's objects."""
 
     def context(self) -> JobContext: ...
 
@@ -159,7 +159,7 @@ class Admission:
                 annotations.pop(key, None)
 
     def _forged_submitter(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> FieldErrors:
-        """The errors of a note that names another user than the submitter, or that was changed since."""
+        """Return the errors of a note that names another user than the submitter, or that was changed since."""
         if kind.stopping is Stopping.DELETE and request.old:
             return self._forged_submitter_of_pod(request, context)
         now, before = annotations_of(request.object), annotations_of(request.old)
@@ -173,7 +173,7 @@ class Admission:
         return [forbidden(f"metadata.annotations[{key}]", rule) for key in changed]
 
     def _forged_submitter_of_pod(self, request: AdmissionRequest, context: JobContext) -> FieldErrors:
-        """The errors of an edited pod, which no webhook mutates.
+        """Return the errors of an edited pod, which no webhook mutates.
 
         Its note stays as it is; an invalid one may be removed. A pod that waits at a gate for its quota is put into a
         queue by its submitter only.
@@ -255,12 +255,12 @@ PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE
 
 
 def _is_entered(request: AdmissionRequest, job: JsonObject, context: JobContext) -> bool:
-    """Whether the object is new, or an object that was in no queue is put into one by this request."""
+    """Return whether the object is new, or an object that was in no queue is put into one by this request."""
     return not request.old or (is_queued(job, context) and not is_queued(request.old, context))
 
 
 def _is_placed_by_us(pod: JsonObject) -> bool:
-    """Whether a pod is one of an admitted workload, or waits at a gate of its own."""
+    """Return whether a pod is one of an admitted workload, or waits at a gate of its own."""
     labels = labels_of(pod)
     return WORKLOAD_UID_LABEL in labels or labels.get(keys.MANAGED) == "true" or bool(_our_gates(pod))
 

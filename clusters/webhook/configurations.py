@@ -70,7 +70,7 @@ class Target:
 
 
 def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
-    """Both configurations, each with its kind."""
+    """Return both configurations, each with its kind."""
     mutating = [
         *_webhooks("jobs", MUTATE_JOBS, _defaulted, target),
         *_webhooks("pods", MUTATE_PODS, _placed, target),
@@ -167,7 +167,7 @@ def _expression(key: str, operator: str, values: Iterable[str] = ()) -> JsonObje
 
 
 def _rules(operations: _Operations) -> Iterable[JsonObject]:
-    """A rule for each version of a group of which something is asked."""
+    """Yield a rule for each version of a group of which something is asked."""
     resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for kind in KINDS.values():
         if asked := tuple(operations(kind)):

@@ -35,7 +35,7 @@ class NotConvertible(ValueError):
 
 
 def answer_conversion(body: bytes) -> bytes:
-    """The ConversionReview with the objects in the version that is asked for. Raises BadReview."""
+    """Return the ConversionReview with the objects in the version that is asked for. Raises BadReview."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as mistake:
@@ -55,7 +55,7 @@ def answer_conversion(body: bytes) -> bytes:
 
 
 def convert(found: Mapping[str, Any], wanted: str) -> JsonObject:
-    """The object in the version `wanted`. Raises NotConvertible."""
+    """Return the object in the version `wanted`. Raises NotConvertible."""
     version, kind = found.get("apiVersion"), str(found.get("kind") or "")
     if version == wanted:
         return dict(found)

@@ -29,7 +29,7 @@ def _at(path: str, key: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a value is empty: rules create the mappings that they look into."""
+    """Return whether a value is empty: rules create the mappings that they look into."""
     if isinstance(value, Mapping):
         return all(_is_empty(item) for item in value.values())
     return value is None or value == []

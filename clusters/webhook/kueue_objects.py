@@ -30,7 +30,7 @@ _FROZEN_WITH_QUOTA: Final = ("queueName", "podSets")
 
 
 def review_kueue_object(path: str, request: AdmissionRequest) -> Verdict:
-    """The answer to a request about one of Kueue's objects."""
+    """Return the answer to a request about one of Kueue's objects."""
     if (request.api_version, request.kind) not in _SERVED or dig(request.object, "metadata", "deletionTimestamp"):
         return ALLOWED
     return _held(request) if path == MUTATE_KUEUE else _validated(request)

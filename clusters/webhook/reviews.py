@@ -75,7 +75,8 @@ def read_review(body: bytes) -> AdmissionRequest:
 
 
 def _read_object(request: Mapping[str, Any], key: str, namespace: str) -> JsonObject:
-    """An object of the review, empty if there is none; the namespace of a new object may be only in the request."""
+    """Read an object of the review, empty if there is none; the namespace of a new object may be only in the
+    request."""
     found = request.get(key)
     if found is None:
         return {}
@@ -123,7 +124,7 @@ def _forbidden(message: str) -> JsonObject:
 
 
 def write_review(request: AdmissionRequest, verdict: Verdict) -> bytes:
-    """The answer to a request."""
+    """Write the answer to a request."""
     response: JsonObject = {"uid": request.uid, "allowed": verdict.allowed}
     if verdict.status is not None:
         response["status"] = verdict.status

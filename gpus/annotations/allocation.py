@@ -77,7 +77,7 @@ class FoundAllocation:
 
 
 def encode_containers(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
-    """The value of a to-allocate or allocated annotation. Raises AnnotationError for a separator in a name."""
+    """Return the value of a to-allocate or allocated annotation. Raises AnnotationError for a separator in a name."""
     return "".join("".join(_encode_device(device) for device in container) + ";" for container in containers)
 
 
@@ -111,7 +111,7 @@ def align_containers(
 
 
 def encode_mig_allocations(allocations: Iterable[MigAllocation]) -> str:
-    """The value of `hami.io/vgpu-mig-allocations`."""
+    """Return the value of `hami.io/vgpu-mig-allocations`."""
     found = []
     for allocation in allocations:
         place = allocation.instance.placement
@@ -146,7 +146,7 @@ def _are_profiles(vendors: Iterable[DeviceVendor]) -> bool:
 
 
 def _slots(vendor: DeviceVendor, slices: int) -> int:
-    """How many slots of its device an allocated entry takes; `slices` are the ones assigned to its container."""
+    """Return how many slots of its device an allocated entry takes; `slices` are the ones assigned to its container."""
     return max(slices, 1) if vendor.rules.hardware_profiles else 1
 
 

@@ -34,7 +34,7 @@ def pod_annotations(
     manifest: Mapping[str, Any] | None = None,
     devices: Mapping[str, Device] | None = None,
 ) -> dict[str, str]:
-    """The annotations with which the vendors' device plugins give a pod exactly these slices.
+    """Return the annotations with which the vendors' device plugins give a pod exactly these slices.
 
     Both keys of a vendor get the same value; every container has an entry, even an empty one. `decided_at` is in
     seconds since the epoch, `manifest` is the pod's own, and `devices` are those of the node by UUID, because some
@@ -60,7 +60,8 @@ def pod_annotations(
 
 
 def pinned_devices(pod: PodPlacement, vendors: Iterable[DeviceVendor]) -> dict[str, str]:
-    """The annotations that restrict HAMi's scheduler to these devices: their UUIDs, under the vendor's key for users.
+    """Return the annotations that restrict HAMi's scheduler to these devices: their UUIDs, under the vendor's key for
+    users.
 
     A vendor whose devices HAMi does not select by UUID gets none.
     """
@@ -75,7 +76,7 @@ def pinned_devices(pod: PodPlacement, vendors: Iterable[DeviceVendor]) -> dict[s
 def webhook_annotations(
     pod: PodPlacement, vendors: Iterable[DeviceVendor], manifest: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The annotations that HAMi's webhook, which our pods bypass, would have added for the device plugins."""
+    """Return the annotations that HAMi's webhook, which our pods bypass, would have added for the device plugins."""
     found: dict[str, str] = {}
     for decision in _decisions(pod, vendors, 0, manifest, {}):
         found |= webhook_extras(decision)
@@ -98,7 +99,7 @@ def _decisions(
 def _entries(
     pod: PodPlacement, vendor: DeviceVendor, devices: Mapping[str, Device]
 ) -> list[tuple[int, Sequence[DeviceSlice]]]:
-    """The slices of the vendor per container, with the container's number.
+    """Return the slices of the vendor per container, with the container's number.
 
     HAMi leaves out containers without slices, unless the node has devices whose type is the vendor's word. Its
     plugin then confuses containers; we always write all entries.
@@ -113,7 +114,7 @@ def _entries(
 
 
 def _allocated(decision: Decision, part: DeviceSlice) -> AllocatedDevice:
-    """One entry, with the vendor's word or, for some vendors, the device's model."""
+    """Return one entry, with the vendor's word or, for some vendors, the device's model."""
     device = decision.device(part)
     model = device.type if decision.vendor.model_in_allocations and device is not None else ""
     word = model if model and not _RESERVED.search(model) else decision.vendor.common_word

@@ -41,7 +41,7 @@ def decode_devices_drs(text: str, vendor: str, node: str, *, as_hami: bool = Fal
 
 
 def encode_devices_drs(devices: Iterable[Device]) -> str:
-    """The value of `enflame.com/gcu-drs-capacity`; all devices of a node have the same profiles."""
+    """Return the value of `enflame.com/gcu-drs-capacity`; all devices of a node have the same profiles."""
     entries = []
     profiles: dict[str, str] = {}
     for device in devices:
@@ -67,12 +67,12 @@ def assigned_slices(text: str) -> dict[str, int]:
 
 
 def profile_id(device: Device, name: str) -> str:
-    """The device plugin's identifier of a profile."""
+    """Return the device plugin's identifier of a profile."""
     return device.attributes.get(_PROFILE_ID + name, "")
 
 
 def held_profile(device: Device, part: DeviceSlice) -> MigProfile | None:
-    """The profile of a slice of the device, by its memory and cores; None if none matches."""
+    """Return the profile of a slice of the device, by its memory and cores; None if none matches."""
     held = (part.memory_mib, part.cores_percent)
     return next((each for each in device.mig_profiles if (each.memory_mib, each.cores_percent) == held), None)
 
@@ -124,7 +124,7 @@ def _device(entry: object, where: str, ids: Mapping[tuple[str, int, int], str], 
 
 
 def _number(value: object, what: str) -> int:
-    """A number, written as a number or a string."""
+    """Return a number, written as a number or a string."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _NUMBER.fullmatch(text):
         raise AnnotationError(f"{what} is not a number: {value!r}")

@@ -27,7 +27,7 @@ _INT32 = range(-(2**31), 2**31)
 
 
 def encode_devices_json(devices: Iterable[Device]) -> str:
-    """The value of a JSON register annotation."""
+    """Return the value of a JSON register annotation."""
     return json.dumps([_device_object(device) for device in devices], separators=(",", ":"))
 
 
@@ -37,7 +37,8 @@ def decode_devices_json(text: str, vendor: str) -> tuple[Device, ...]:
 
 
 def encode_devices_string(devices: Iterable[Device]) -> str:
-    """The value of a string register annotation, nine fields per device. Raises AnnotationError for a separator."""
+    """Return the value of a string register annotation, nine fields per device. Raises AnnotationError for a
+    separator."""
     parts = []
     for device in devices:
         for text in (device.uuid, device.type, device.mode):
@@ -94,7 +95,8 @@ _METAX_ATTRIBUTES = {"bdf": "bdf", "qosPolicy": "QosPolicy", "linkZone": "LinkZo
 
 
 def encode_devices_metax(devices: Iterable[Device]) -> str:
-    """The value of MetaX' `metax-tech.com/node-gpu-devices`. Like all register annotations it leaves out zeros."""
+    """Return the value of MetaX' `metax-tech.com/node-gpu-devices`. Like all register annotations it leaves out
+    zeros."""
     found = []
     for device in devices:
         extras = {key: device.attributes.get(name) for key, name in _METAX_ATTRIBUTES.items()}
@@ -183,7 +185,7 @@ def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
 
 
 def encode_pair_scores(devices: Iterable[Device]) -> str:
-    """The value of `hami.io/node-nvidia-score`: link scores of every device to the others."""
+    """Return the value of `hami.io/node-nvidia-score`: link scores of every device to the others."""
     return json.dumps(
         [{"uuid": device.uuid, "score": dict(sorted(device.pair_scores.items()))} for device in devices],
         separators=(",", ":"),

@@ -9,8 +9,8 @@ from gpus.annotations.errors import AnnotationError
 
 
 def load_json(text: str) -> Any:
-    """The parsed text. Raises AnnotationError, also for JSON that is nested too deeply or has numbers that are too
-    long."""
+    """Return the parsed text. Raises AnnotationError, also for JSON that is nested too deeply or has numbers that are
+    too long."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ class NodeLock:
     pod: str = ""
 
     def encode(self) -> str:
-        """The value of `hami.io/mutex.lock`."""
+        """Return the value of `hami.io/mutex.lock`."""
         moment = rfc3339(self.taken_at, whole_seconds=True)
         return f"{moment},{self.namespace},{self.pod}" if self.pod else moment
 
@@ -53,8 +53,8 @@ class NodeLock:
         holder_exists: bool,
         timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
     ) -> bool:
-        """Whether a pod may take the lock: it holds the lock already, the lock has expired, or its holder no longer
-        exists."""
+        """Return whether a pod may take the lock: it holds the lock already, the lock has expired, or its holder no
+        longer exists."""
         if (self.namespace, self.pod) == (namespace, pod):
             return True
         if now - self.taken_at > timeout_seconds:
@@ -63,12 +63,12 @@ class NodeLock:
 
 
 def handshake_request(now: float, zone: tzinfo = UTC) -> str:
-    """The value that requests a sign of life from a device plugin; its time has no time zone."""
+    """Return the value that requests a sign of life from a device plugin; its time has no time zone."""
     return _REQUESTING + datetime.fromtimestamp(now, zone).strftime(_HANDSHAKE_TIME)
 
 
 def plugin_answers(handshake: str | None, allocatable_count: int, now: float, zone: tzinfo = UTC) -> bool:
-    """Whether a vendor's device plugin on a node counts as alive (HAMi's rule).
+    """Return whether a vendor's device plugin on a node counts as alive (HAMi's rule).
 
     A request younger than 60 s, or an unreadable one, leaves it alive; with an older one it is alive while the node
     still has the vendor's resource. Any other value is an answer, except the older mark `Deleted_`.

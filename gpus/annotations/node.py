@@ -99,7 +99,8 @@ def _vendor_devices(
 
 
 def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]) -> dict[str, CountScores]:
-    """A node's own score tables for taking a number of its devices, by vendor word. Unreadable ones are left out."""
+    """Return a node's own score tables for taking a number of its devices, by vendor word. Unreadable ones are left
+    out."""
     found = {}
     for vendor in vendors:
         keys = vendor.annotations
@@ -125,7 +126,7 @@ def _count_table(text: str) -> dict[int, int]:
 
 
 def _split(device: Device, override: str | None, vendor: DeviceVendor) -> Device:
-    """The device with its split mode: the node's, else the one in the vendor's settings.
+    """Return the device with its split mode: the node's, else the one in the vendor's settings.
 
     Softly split devices are shared in percent of their cores, whatever their number; HAMi's scores still use that
     number.

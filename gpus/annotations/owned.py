@@ -16,6 +16,6 @@ _OF_ANY_VENDOR: Final = re.compile(r"hami\.io/.*(-devices-to-allocate|-allocated
 
 
 def owned_annotations(keys: Iterable[str], vendors: Iterable[DeviceVendor]) -> list[str]:
-    """The keys that only a scheduler or device plugin may write, in order."""
+    """Return the keys that only a scheduler or device plugin may write, in order."""
     theirs = {key for each in vendors for key in (each.annotations.to_allocate, each.annotations.allocated) if key}
     return [key for key in keys if key in _FIXED or key in theirs or _OF_ANY_VENDOR.fullmatch(key)]

@@ -70,18 +70,18 @@ class Decision:
         return found
 
     def device(self, part: DeviceSlice) -> Device | None:
-        """The device of a slice."""
+        """Return the device of a slice."""
         return self.devices.get(part.uuid)
 
     def container(self, number: int) -> Mapping[str, Any]:
-        """A container of the pod; empty if it is unknown."""
+        """Return a container of the pod; empty if it is unknown."""
         spec = self.manifest.get("spec") or {}
         containers = [each for key in ("initContainers", "containers") for each in spec.get(key) or ()]
         found: Mapping[str, Any] = containers[number] if number < len(containers) else {}
         return found
 
     def held(self) -> Iterator[tuple[int, Sequence[DeviceSlice]]]:
-        """The containers with slices."""
+        """Return the containers with slices."""
         return ((number, entry) for number, entry in self.entries if entry)
 
 
@@ -119,7 +119,7 @@ def _ascend(decision: Decision) -> dict[str, str]:
 
 
 def _cambricon(decision: Decision) -> dict[str, str]:
-    """The profile `device_cores_units` of the first device."""
+    """Return the profile `device_cores_units` of the first device."""
     first = decision.slices[0]
     units = first.memory_mib // decision.vendor.resources.memory_unit_mib
     return {
@@ -129,7 +129,7 @@ def _cambricon(decision: Decision) -> dict[str, str]:
 
 
 def _moore_threads(decision: Decision) -> dict[str, str]:
-    """The devices' indexes, the node, and the time."""
+    """Return the devices' indexes, the node, and the time."""
     return {
         "mthreads.com/gpu-index": _indexes(decision.last_slices),
         "mthreads.com/predicate-node": decision.node,
@@ -138,7 +138,7 @@ def _moore_threads(decision: Decision) -> dict[str, str]:
 
 
 def _several_moore_threads(decision: Decision) -> dict[str, str]:
-    """The number of devices, if a container has several."""
+    """Return the number of devices, if a container has several."""
     counts = [len(entry) for _, entry in decision.entries if len(entry) > 1]
     return {"mthreads.com/request-gpu-num": str(counts[-1])} if counts else {}
 
@@ -153,7 +153,7 @@ def _metax_sgpu(decision: Decision) -> dict[str, str]:
 
 
 def _metax_policy(decision: Decision) -> dict[str, str]:
-    """The QoS policy of the devices, except for online pods."""
+    """Return the QoS policy of the devices, except for online pods."""
     keys = decision.vendor.annotations
     if decision.annotations.get(keys.app_class) == ONLINE or keys.qos_policy in decision.annotations:
         return {}
@@ -161,7 +161,8 @@ def _metax_policy(decision: Decision) -> dict[str, str]:
 
 
 def _enflame_drs(decision: Decision) -> dict[str, str]:
-    """The device of the first container, and per container the profile for which the plugin creates an instance."""
+    """Return the device of the first container, and per container the profile for which the plugin creates an
+    instance."""
     assigned = {}
     requests = []
     for number, entry in decision.held():
@@ -192,8 +193,8 @@ def _kunlun(decision: Decision) -> dict[str, str]:
 
 
 def _neuron(decision: Decision) -> dict[str, str]:
-    """The indexes of the devices, or the numbers of the cores for containers that request cores; the node, and the
-    time."""
+    """Return the indexes of the devices, or the numbers of the cores for containers that request cores; the node, and
+    the time."""
     resources = decision.vendor.resources
     found = {
         _NEURON_TIME: decision.nanoseconds,
@@ -221,7 +222,7 @@ def _indexes(slices: Sequence[DeviceSlice]) -> str:
 
 
 def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry without zeros and empty values, as Go's encoders write it."""
+    """Return the entry without zeros and empty values, as Go's encoders write it."""
     return {key: value for key, value in entry.items() if value}
 
 

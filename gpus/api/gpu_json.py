@@ -78,12 +78,12 @@ def _units(device: Device, slices: Iterable[Mapping[str, Any]]) -> DeviceAmounts
 
 
 def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:
-    """The columns that a slice's JSON needs, as dicts."""
+    """Return the columns that a slice's JSON needs, as dicts."""
     return allocations.values(*_SLICE_FIELDS)
 
 
 def _slice_json(row: Mapping[str, Any], reach: Reach) -> dict[str, Any]:
-    """A slice; without its holder if that is in none of the user's namespaces."""
+    """Return a slice; without its holder if that is in none of the user's namespaces."""
     namespace = row["workload__namespace"] or row["namespace"]
     name = row["workload__name"] or row["pod_name"]
     namespaces = reach.access(row["cluster_id"]).visible_namespaces()

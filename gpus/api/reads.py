@@ -43,7 +43,8 @@ class Drift:
 
 
 def drifts(*clusters: int) -> Iterator[Drift]:
-    """Every drift of these clusters (their keys), by node and device: seven queries at most, however many they are."""
+    """Yield every drift of these clusters (their keys), by node and device: seven queries at most, however many they
+    are."""
     for finding in AuditFinding.objects.filter(cluster_id__in=clusters, confirmed=True):
         message = f"{finding.check_name}: {finding.subject}: {finding.message}"
         namespaces = frozenset({finding.namespace} if finding.namespace else ())
@@ -187,7 +188,7 @@ def _over(device: Device) -> str:
 
 
 def latest_samples(clusters: Collection[int], now: datetime) -> QuerySet[DeviceSample]:
-    """The last sample of each device, if it is recent; other devices are absent."""
+    """Return the last sample of each device, if it is recent; other devices are absent."""
     recent = DeviceSample.objects.filter(
         device__node__cluster_id__in=clusters, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
     )
@@ -195,7 +196,7 @@ def latest_samples(clusters: Collection[int], now: datetime) -> QuerySet[DeviceS
 
 
 def device_samples(cluster_id: int, uuid: str, resolution: Resolution, since: datetime) -> Any:
-    """A device's samples in time order, as dicts."""
+    """Return a device's samples in time order, as dicts."""
     rows = DeviceSample.objects.filter(
         device__node__cluster_id=cluster_id, device__uuid=uuid, resolution=resolution, at__gte=since
     )
@@ -208,7 +209,7 @@ def device_samples(cluster_id: int, uuid: str, resolution: Resolution, since: da
 def container_samples(
     cluster_id: int, namespace: str, resolution: Resolution, since: datetime, pods: Collection[str]
 ) -> Any:
-    """The samples of some pods' containers in time order, as dicts."""
+    """Return the samples of some pods' containers in time order, as dicts."""
     rows = ContainerSample.objects.filter(
         device__node__cluster_id=cluster_id,
         namespace=namespace,

@@ -110,7 +110,8 @@ def _read_setting(holder: FieldReader, key: str, setting: str) -> Any:
 
 
 def _read_policy(holder: FieldReader, key: str, known: Sequence[str]) -> str:
-    """The names of a policy; for devices separated by commas. HAMi silently replaces a misspelt one by its default."""
+    """Read the names of a policy; for devices separated by commas. HAMi silently replaces a misspelt one by its
+    default."""
     text = holder.text(key)
     if any(word.strip() not in known for word in text.split(",")):
         holder.error(key, f"must be one of {', '.join(known)}", "Write one of these values.")
@@ -124,7 +125,7 @@ def _read_nodes(value: FieldReader) -> dict[str, dict[str, Any]]:
 
 
 def write_config_map(spec: DevicePluginConfigSpec) -> dict[str, Any]:
-    """The manifest of the ConfigMap."""
+    """Write the manifest of the ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": write_metadata(spec.meta), "data": dict(spec.data)}
 
 

@@ -74,7 +74,7 @@ def _read_ready(status: FieldReader) -> bool | None:
 
 
 def write_node(spec: NodeSpec) -> dict[str, Any]:
-    """The manifest of a node."""
+    """Write the manifest of a node."""
     body: dict[str, Any] = {}
     if spec.taints:
         body["taints"] = list(spec.taints)

@@ -73,7 +73,7 @@ _NUMBERS: Final = ("memory_factor", "memory_mib", "capacity_mib", "chip_cores")
 
 
 def read_vendors(value: FieldReader) -> dict[str, dict[str, Any]]:
-    """The settings of each vendor in a part of the device configuration, by the vendor's word."""
+    """Read the settings of each vendor in a part of the device configuration, by the vendor's word."""
     found: dict[str, dict[str, Any]] = {}
     for section, words in _SECTIONS.items():
         holder = value.fields(section) if value.has(section) else None
@@ -127,7 +127,7 @@ def _read_one(holder: FieldReader, key: str, setting: str) -> Any:
 
 
 def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor, ...]) -> tuple[DeviceVendor, ...]:
-    """The vendors with names, defaults and modes of the device configuration, and the chips that it adds."""
+    """Return the vendors with names, defaults and modes of the device configuration, and the chips that it adds."""
     of_vendors: Mapping[str, Mapping[str, Any]] = settings.get("vendors") or {}
     known = {vendor.common_word: vendor for vendor in vendors}
     added = tuple(
@@ -145,7 +145,7 @@ def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor,
 
 
 def _chip_like(vendor: DeviceVendor, word: str) -> DeviceVendor:
-    """A new chip like `vendor`, whose resource and annotation names contain `word` instead."""
+    """Return a new chip like `vendor`, whose resource and annotation names contain `word` instead."""
 
     def renamed(name: str) -> str:
         return name.replace(vendor.common_word, word)

@@ -101,7 +101,7 @@ def recount(device_ids: Collection[int]) -> None:
 
 
 def miscounts(cluster_id: int) -> list[Miscount]:
-    """The devices of a cluster whose counters are wrong."""
+    """Return the devices of a cluster whose counters are wrong."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED.format(condition=_OF_CLUSTER) + _MISCOUNTED.format(differs=_DIFFERS), [cluster_id])
         return [_miscount(*row) for row in cursor.fetchall()]

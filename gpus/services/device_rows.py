@@ -8,7 +8,7 @@ from scheduling.model.device import Device, MigInstance, MigPlacement, MigProfil
 
 
 def read_device(row: DeviceRow) -> Device:
-    """The device of a row, as its node describes it."""
+    """Read the device of a row, as its node describes it."""
     return Device(
         uuid=row.uuid,
         index=row.index,
@@ -38,5 +38,5 @@ def _mig_profile(fields: Mapping[str, Any]) -> MigProfile:
 
 
 def read_mig_instance(fields: Mapping[str, Any] | None) -> MigInstance | None:
-    """A stored {profile, start, size}; None for a slice without a MIG instance."""
+    """Read a stored {profile, start, size}; None for a slice without a MIG instance."""
     return MigInstance(fields["profile"], MigPlacement(fields["start"], fields["size"])) if fields else None

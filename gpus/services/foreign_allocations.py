@@ -135,7 +135,7 @@ def _rows(cluster_id: int, node: Node, pod: ExternalPod, now: datetime) -> list[
 
 
 def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, MigInstance | None]]:
-    """Each slice with its first MIG instance; further instances follow as slices without amounts."""
+    """Yield each slice with its first MIG instance; further instances follow as slices without amounts."""
     for held in slices:
         yield held, held.mig
         for mig in held.further_mig:
@@ -143,7 +143,7 @@ def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, M
 
 
 def _out_of_range(allocation: FoundAllocation) -> str:
-    """Why a readable allocation is impossible; annotations are untrusted."""
+    """Return why a readable allocation is impossible; annotations are untrusted."""
     for held in allocation.slices:
         if len(held.uuid) > _MAX_UUID or not (
             0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST

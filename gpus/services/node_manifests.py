@@ -63,7 +63,7 @@ def delete_nodes(cluster_id: int, names: Iterable[str], now: datetime | None = N
 
 
 def node_spec(row: Node) -> NodeSpec:
-    """The spec of a row. Applying it again changes nothing."""
+    """Return the spec of a row. Applying it again changes nothing."""
     return NodeSpec(
         meta=ObjectMeta(row.name, "", row.labels, row.annotations),
         taints=list(row.taints),

@@ -59,7 +59,7 @@ def observed_node(manifest: Mapping[str, Any]) -> ObservedNode:
 
 
 def _conditions(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The conditions without heartbeats, which change every few seconds without meaning."""
+    """Yield the conditions without heartbeats, which change every few seconds without meaning."""
     for condition in status.get("conditions") or ():
         if condition.get("type"):
             yield {

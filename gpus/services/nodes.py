@@ -104,7 +104,7 @@ def sync_foreign_usage(cluster_id: int, usage: Usage, unplaced: Usage) -> bool:
 def _with_other_usage(
     cluster_id: int, usage: Usage, unplaced: Usage
 ) -> dict[int, tuple[dict[str, int], dict[str, int]]]:
-    """The usage of each node whose row has another one, by the key of the row, in order."""
+    """Return the usage of each node whose row has another one, by the key of the row, in order."""
     found: dict[int, tuple[dict[str, int], dict[str, int]]] = {}
     for key, name, *stored in fetched_rows(_STORED_USAGE, [cluster_id]):
         wanted = (dict(usage.get(name, {})), dict(unplaced.get(name, {})))

@@ -68,7 +68,7 @@ class HistoryQuery(serializers.Serializer[Any]):
     step = serializers.IntegerField(required=False, min_value=15, max_value=7 * 86_400)
 
     def validate_step(self, step: int) -> int:
-        """A multiple of the shortest step."""
+        """Return a multiple of the shortest step."""
         if step % 15:
             raise serializers.ValidationError(f"{step} is not a multiple of 15 seconds, the shortest step.")
         return step

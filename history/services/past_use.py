@@ -104,8 +104,8 @@ def _uses(cluster: Cluster, since: datetime, until: datetime, half_life_seconds:
 
 
 def _half_lives(cluster: Cluster) -> dict[str, int] | None:
-    """The half-life of each ClusterQueue, by the nearest weights: its own, or those of a cohort above it. None: no
-    weights of the cluster weigh the fair share."""
+    """Return the half-life of each ClusterQueue, by the nearest weights: its own, or those of a cohort above it. None:
+    no weights of the cluster weigh the fair share."""
     cohorts = {row.name: row for row in Cohort.objects.filter(cluster=cluster)}
     queues = list(ClusterQueue.objects.filter(cluster=cluster))
     stated = [row.priority_weights for row in queues] + [row.priority_weights for row in cohorts.values()]

@@ -85,7 +85,7 @@ class Line:
 
 
 def window(since: datetime, until: datetime, step: int | None, now: datetime) -> Window:
-    """The grid; without a step, the shortest stored one that yields at most some hundreds of points.
+    """Return the grid; without a step, the shortest stored one that yields at most some hundreds of points.
 
     Raises `TooFine` or `TooMany`.
     """
@@ -167,7 +167,7 @@ class Reader:
         )
 
     def lines(self, selection: Selection) -> list[Line]:
-        """Every series that is selected, by metric and name. Raises `TooMany`."""
+        """Return every series that is selected, by metric and name. Raises `TooMany`."""
         asked = set(selection.metrics)
         looked = self._looked(selection)
         found: list[Line] = []
@@ -184,8 +184,8 @@ class Reader:
         return sorted(found, key=lambda line: (METRICS.index(line.metric), line.name, line.flavor, line.resource))
 
     def _parts(self) -> Iterator[tuple[Resolution, datetime, datetime]]:
-        """The resolution for each part of the period: the coarsest that the step allows as far as it reaches, then
-        finer ones."""
+        """Yield the resolution for each part of the period: the coarsest that the step allows as far as it reaches,
+        then finer ones."""
         usable = [resolution for resolution in Resolution if self.window.step % resolution == 0]
         with connection.cursor() as cursor:
             cursor.execute(_NEWEST, [[int(resolution) for resolution in usable], self.cluster_id])

@@ -11,7 +11,7 @@ _BUCKETS_PER_DOUBLING: Final = 8
 
 
 def bucket_of(seconds: float) -> int:
-    """The number of the bucket; 0 is for less than a second."""
+    """Return the number of the bucket; 0 is for less than a second."""
     return 0 if seconds < 1 else 1 + math.floor(_BUCKETS_PER_DOUBLING * math.log2(seconds))
 
 

@@ -27,7 +27,7 @@ class JSONRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        """The bytes of the answer; none for an answer without content."""
+        """Return the bytes of the answer; none for an answer without content."""
         if data is None:
             return b""
         return orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
@@ -69,9 +69,8 @@ class JSONParser(BodyParser):
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether the value would be deeper than can be written where we store it. Encode it with orjson, which finds out
-    fastest.
-    """
+    """Return whether the value would be deeper than can be written where we store it. Encode it with orjson, which
+    finds out fastest."""
     for _ in range(_MAX_WRITTEN_DEPTH - _MAX_DEPTH):
         value = [value]
     try:

@@ -146,7 +146,7 @@ def _as_api_exception(error: Exception) -> drf.APIException | None:
 
 
 def _sent(request: Any) -> Mapping[str, Any]:
-    """The query parameters and the fields of the body."""
+    """Return the query parameters and the fields of the body."""
     if request is None:
         return {}
     try:

@@ -19,8 +19,8 @@ def readiness() -> dict[str, str | dict[str, str]]:
 
 
 def _roles() -> dict[str, str]:
-    """The processes that work behind the pages, by role: "ok", for how long it has been silent, or its wrong clock. For
-    the scheduler also when one of its runs last ended well. Without names of clusters: no login is needed.
+    """Return the processes that work behind the pages, by role: "ok", for how long it has been silent, or its wrong
+    clock. For the scheduler also when one of its runs last ended well. Without names of clusters: no login is needed.
     """
     found: dict[str, str] = {}
     now = time.time()

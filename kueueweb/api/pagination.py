@@ -33,7 +33,7 @@ class KeysetPagination(BasePagination):
         self.total: int | None = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        """One page of rows, dicts or instances; raises ValidationError for an invalid limit or cursor."""
+        """Return one page of rows, dicts or instances; raises ValidationError for an invalid limit or cursor."""
         keyset = _keyset(view)
         limit = read_limit(request)
         if flag(request, "total"):
@@ -52,7 +52,7 @@ class KeysetPagination(BasePagination):
         return Response({"results": data, "next": self.next_cursor, **total})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The page in the OpenAPI document."""
+        """Return the page in the OpenAPI document."""
         return {
             "type": "object",
             "required": ["results", "next"],
@@ -67,7 +67,7 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """The parameters in the OpenAPI document."""
+        """Return the parameters in the OpenAPI document."""
         limit = {"type": "integer", "minimum": 1, "maximum": MAXIMUM_LIMIT, "default": DEFAULT_LIMIT}
         return [
             {
@@ -82,7 +82,8 @@ class KeysetPagination(BasePagination):
 
 
 def _keyset(view: APIView | None) -> Sequence[str]:
-    """The view's; of several clusters with the row's key, since a name identifies a row only within its cluster."""
+    """Return the view's; of several clusters with the row's key, since a name identifies a row only within its
+    cluster."""
     keyset: Sequence[str] = getattr(view, "keyset", ("id",))
     reach = getattr(view, "reach", None)
     if reach is None or not reach.is_of_several or {"id", "-id"} & set(keyset):
@@ -91,7 +92,7 @@ def _keyset(view: APIView | None) -> Sequence[str]:
 
 
 def read_limit(request: Request) -> int:
-    """The page's length; raises ValidationError unless it is between 1 and `MAXIMUM_LIMIT`."""
+    """Read the page's length; raises ValidationError unless it is between 1 and `MAXIMUM_LIMIT`."""
     text = request.query_params.get("limit", str(DEFAULT_LIMIT))
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAXIMUM_LIMIT):
         raise ValidationError({"limit": f"{text!r} is not a whole number between 1 and {MAXIMUM_LIMIT}."})

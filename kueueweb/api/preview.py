@@ -174,7 +174,7 @@ class PreviewView(ClusterView):
         held.callback(world.set_configuration, before)
 
     def _effects(self, request: Request) -> dict[str, Any]:
-        """The effects, tried by a studio; the whole ones, or the first ones while it still tries."""
+        """Return the effects, tried by a studio; the whole ones, or the first ones while it still tries."""
         try:
             question = ask_preview(cast("User", request.user), self.cluster, _plan_text(request))
         except (NoStudio, LimitReached) as refusal:
@@ -197,7 +197,7 @@ def _plan_text(request: Request) -> str:
 
 
 def _is_of_devices(result: ApplyResult) -> bool:
-    """Whether it changes how devices are read: its effect shows only when the nodes are read again."""
+    """Return whether it changes how devices are read: its effect shows only when the nodes are read again."""
     return any(done.kind == "ConfigMap" for done in result.objects)
 
 

@@ -24,7 +24,7 @@ class ProblemNegotiation(DefaultContentNegotiation):
     """Clients that accept problem details get JSON where nothing failed."""
 
     def get_accept_list(self, request: Request) -> list[str]:
-        """The media types that the client accepts, and JSON if problem details are among them."""
+        """Return the media types that the client accepts, and JSON if problem details are among them."""
         accepted: list[str] = super().get_accept_list(request)
         return [*accepted, _JSON] if any(_names_problems(each) for each in accepted) else accepted
 

@@ -141,7 +141,7 @@ def _unknown(name: str, value: str, known: Parameters) -> LocatedError:
 
 @cache
 def known_parameters(view: View, method: str) -> Parameters | None:
-    """An operation's query parameters and their schemas; None if it is not an operation of the API."""
+    """Return an operation's query parameters and their schemas; None if it is not an operation of the API."""
     found = _operations().get((view, method))
     if found is None:
         return None

@@ -116,7 +116,7 @@ class Schema(AutoSchema):
         return operation
 
     def get_summary(self) -> str | None:
-        """The first sentence of the description."""
+        """Return the first sentence of the description."""
         said = " ".join(self.get_description().split())
         return re.split(r"(?<=[.!?]) ", said, maxsplit=1)[0].rstrip(".") or None
 
@@ -250,9 +250,8 @@ _PROBLEM_DETAILS: Final[Mapping[str, Any]] = {
 
 
 def _variant(answer: Mapping[str, Any]) -> str:
-    """The part of a refusal's name that distinguishes it from others with the same status: the object or the media
-    types in it.
-    """
+    """Return the part of a refusal's name that distinguishes it from others with the same status: the object or the
+    media types in it."""
     schema = answer["content"]["application/json"]["schema"]
     if "allOf" in schema:
         own: str = schema["allOf"][1]["properties"]["current"]["oneOf"][0]["$ref"]

@@ -63,7 +63,7 @@ def _certificate(cluster: Cluster, client: ClusterClient, namespace: str) -> Ite
 
 
 def _judged(check: str, bundles: set[str], data: JsonObject, now: datetime) -> Finding:
-    """Whether the certificate is valid, and signed by the authority in the webhook configuration."""
+    """Return whether the certificate is valid, and signed by the authority in the webhook configuration."""
     restart = "Restart the webhook's pods: they create and register a certificate."
     if bundles == {""} or not bundles or not data.get("tls.crt"):
         return fail(check, "no certificate is registered", "Start the webhook: it creates and registers one.")

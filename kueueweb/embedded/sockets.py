@@ -41,7 +41,7 @@ def state_directory(project: Path) -> Path:
 
 
 def free_port() -> int:
-    """A free TCP port of the loopback interface."""
+    """Return a free TCP port of the loopback interface."""
     with socket.socket() as candidate:
         candidate.bind(("127.0.0.1", 0))
         port: int = candidate.getsockname()[1]

@@ -34,7 +34,7 @@ class Valkey:
         return self._child is not None and self._child.poll() is None
 
     def url(self, database: int = 0) -> str:
-        """The value for REDIS_URL."""
+        """Return the value for REDIS_URL."""
         return f"unix://{self.socket}?db={database}"
 
     def start(self) -> None:

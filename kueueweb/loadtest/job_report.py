@@ -93,7 +93,7 @@ def _others(requests: Mapping[RequestKind, int], jobs: int) -> dict[RequestKind,
 
 
 def job_lines(shape: Shape, run: JobRun, found: Figures) -> Iterator[str]:
-    """The report of `manage.py loadtest --cluster`."""
+    """Yield the report of `manage.py loadtest --cluster`."""
     yield f"{found.jobs} Jobs, {found.failed} failed, {found.stops} times one was stopped after its start"
     yield _line("wall time, s", found.wall_seconds)
     yield _line("Jobs started a second", found.starts_per_second)

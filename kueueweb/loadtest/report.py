@@ -26,12 +26,12 @@ _CONDITIONS: Final = (
 
 
 def wall_seconds(run: Run) -> float:
-    """The seconds from the first creation to the last finish."""
+    """Return the seconds from the first creation to the last finish."""
     return run.ended_at - run.began_at
 
 
 def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
-    """The mean time, per class, from creation to the (last) admission."""
+    """Return the mean time, per class, from creation to the (last) admission."""
     waits: dict[str, list[float]] = defaultdict(list)
     for life in run.lives.values():
         if life.admitted_at is not None:
@@ -40,8 +40,8 @@ def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
 
 
 def mean_usage_percent(shape: Shape, run: Run) -> float:
-    """The mean quota in use over the run, as a share of nominal quota; earlier quota of a preempted workload is not
-    counted."""
+    """Return the mean quota in use over the run, as a share of nominal quota; earlier quota of a preempted workload is
+    not counted."""
     used = 0.0
     scale = to_amount(shape.resource, read_quantities({shape.resource: "1"})[shape.resource])
     for life in run.lives.values():

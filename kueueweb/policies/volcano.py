@@ -29,7 +29,7 @@ def _vector(amounts: Mapping[str, Any] | None) -> dict[str, float]:
 
 
 def _limits(amounts: Mapping[str, Any] | None) -> dict[str, float]:
-    """A capability: without cpu or memory it does not limit them."""
+    """Return a capability: without cpu or memory it does not limit them."""
     return {name: amount for name, amount in _vector(amounts).items() if amount or name not in _BASIC}
 
 
@@ -201,7 +201,7 @@ def _entitled(use: _Use, entitled: Entitlement, share: float) -> dict[str, Any]:
 
 
 def _path(name: str, parents: Mapping[str, str]) -> tuple[str, ...]:
-    """The queue and its ancestors, from below the root downwards."""
+    """Return the queue and its ancestors, from below the root downwards."""
     found: list[str] = []
     while name in parents:
         found.append(name)

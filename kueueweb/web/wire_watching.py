@@ -134,7 +134,7 @@ class _Watch:
         await send({"type": "http.response.body", "body": b""})
 
     async def _changes(self, cursor: str) -> Answer:
-        """The changes since the cursor, and a rest that is as long as many objects need."""
+        """Return the changes since the cursor, and a rest that is as long as many objects need."""
         began = self._loop.time()
         found = await self._ask(cursor)
         ended = self._loop.time()

@@ -23,7 +23,8 @@ class _AnyJson(BaseContentNegotiation):
     """JSON, in whichever form the view chooses by `accepted`; a client that takes no JSON gets it all the same."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """The parser of the body's media type; JSON without one. None, which DRF answers with 415, for another."""
+        """Return the parser of the body's media type; JSON without one. None, which DRF answers with 415, for
+        another."""
         sent = (request.content_type or _TEXT).partition(";")[0].strip().lower()
         return next((parser for parser in parsers if parser.media_type == sent), None)
 

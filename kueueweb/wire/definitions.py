@@ -64,7 +64,7 @@ def _definition(resource: Resource) -> JsonObject:
 
 
 def _fields(resource: Resource, version: str) -> Schema:
-    """The schema of a kind; metadata is Kubernetes' own, as in each CustomResourceDefinition."""
+    """Return the schema of a kind; metadata is Kubernetes' own, as in each CustomResourceDefinition."""
     kind = KINDS.get(resource.kind)
     if kind is None:
         return anything()
@@ -84,7 +84,7 @@ def swagger() -> JsonObject:
 
 
 def _without_choices(schema: Any) -> Any:
-    """The schema without `anyOf`, which version 2 does not have."""
+    """Return the schema without `anyOf`, which version 2 does not have."""
     if isinstance(schema, list):
         return [_without_choices(each) for each in schema]
     if not isinstance(schema, dict):

@@ -28,32 +28,33 @@ _OTHERS: Final[Mapping[str, Sequence[tuple[str, str, tuple[str, ...], tuple[str,
 
 
 def verbs_of(resource: Resource) -> list[str]:
-    """The verbs of a resource. As in Kubernetes, namespaces are deleted one at a time. Observed objects can be read."""
+    """Return the verbs of a resource. As in Kubernetes, namespaces are deleted one at a time. Observed objects can be
+    read."""
     if resource.is_observed:
         return list(READS)
     return [verb for verb in VERBS if verb != "deletecollection" or resource.kind != "Namespace"]
 
 
 def subresources_of(resource: Resource) -> list[str]:
-    """The subresources of a resource, all of which can be read."""
+    """Return the subresources of a resource, all of which can be read."""
     return [*(["status"] if resource.has_status else []), *resource.subresources]
 
 
 def core_versions() -> dict[str, Any]:
-    """The answer to GET /api."""
+    """Return the answer to GET /api."""
     addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
 def group_list() -> dict[str, Any]:
-    """The answer to GET /apis."""
+    """Return the answer to GET /apis."""
     found = [_group(name, list(versions)) for name, versions in groups().items() if name]
     found += [_group(name, ["v1"]) for name in _OTHERS]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
 
 
 def group(name: str) -> dict[str, Any] | None:
-    """The answer to GET /apis/GROUP."""
+    """Return the answer to GET /apis/GROUP."""
     found = next((each for each in group_list()["groups"] if each["name"] == name), None)
     return None if found is None else {"kind": "APIGroup", "apiVersion": "v1", **found}
 
@@ -64,7 +65,7 @@ def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
 
 
 def resource_list(group: str, version: str) -> dict[str, Any] | None:
-    """The answer to GET /api/v1 and /apis/GROUP/VERSION."""
+    """Return the answer to GET /api/v1 and /apis/GROUP/VERSION."""
     served = groups().get(group, {}).get(version, [])
     others = _OTHERS.get(group, ()) if version == "v1" else ()
     if not served and not others:
@@ -135,5 +136,5 @@ def _entry(
 
 
 def _short(names: Sequence[str]) -> dict[str, list[str]]:
-    """The field of short names, which both forms leave out where there are none."""
+    """Return the field of short names, which both forms leave out where there are none."""
     return {"shortNames": list(names)} if names else {}

@@ -22,7 +22,7 @@ _NO_PATH: Final = "the server could not find the requested resource"
 
 
 def _aggregated_version(request: Request) -> str | None:
-    """The version of aggregated discovery that the client prefers to a plain answer."""
+    """Return the version of aggregated discovery that the client prefers to a plain answer."""
     for form in accepted(request):
         if form.get("g") == _DISCOVERY and form.get("as") == "APIGroupDiscoveryList" and form.get("v") in _VERSIONS:
             return form["v"]

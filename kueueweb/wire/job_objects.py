@@ -43,7 +43,7 @@ def without_generated_selector(manifest: Mapping[str, Any], uid: str) -> dict[st
 
 
 def _selector(uid: UUID | str) -> dict[str, Any]:
-    """The selector of a Job's pods as Kubernetes makes it; `kubectl logs job/NAME` finds the pods by it."""
+    """Return the selector of a Job's pods as Kubernetes makes it; `kubectl logs job/NAME` finds the pods by it."""
     return {"matchLabels": {JOB_UID_LABEL: str(uid)}}
 
 
@@ -61,7 +61,7 @@ def _job_object(row: Job, pods: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _job_status(workloads: Sequence[Workload], pods: Mapping[str, int]) -> dict[str, Any]:
-    """The part of the status that our rows have; the last workload is that of the job as it is now."""
+    """Return the part of the status that our rows have; the last workload is that of the job as it is now."""
     status: dict[str, Any] = {name: number for name, number in pods.items() if number}
     if not workloads:
         return status

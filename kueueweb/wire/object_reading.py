@@ -61,7 +61,7 @@ class Changes:
 
 
 def version_of(item: JsonObject) -> int:
-    """The version of an object as a number."""
+    """Return the version of an object as a number."""
     return int(item["metadata"]["resourceVersion"])
 
 
@@ -84,7 +84,7 @@ class ObjectReader:
         return self._access
 
     def rows(self, selection: Selection) -> QuerySet[Any]:
-        """The visible rows that the selection names, each with `written_by`."""
+        """Return the visible rows that the selection names, each with `written_by`."""
         found = self._resource.rows(self._reach)
         if selection.namespace:
             found = found.filter(namespace=selection.namespace)
@@ -99,7 +99,8 @@ class ObjectReader:
         return annotated
 
     def page(self, selection: Selection, limit: int = 0, token: str = "") -> Page:
-        """A page of objects in order of their names. Raises Refusal (410) for a token that kueueweb did not issue."""
+        """Return a page of objects in order of their names. Raises Refusal (410) for a token that kueueweb did not
+        issue."""
         now = horizon()
         version = now.version
         rows = self.rows(selection)
@@ -172,7 +173,7 @@ class ObjectReader:
         return self.objects(found, now)[0] if found else None
 
     def objects(self, rows: Sequence[Any], now: Horizon) -> list[JsonObject]:
-        """The objects of rows that were read after `now`."""
+        """Return the objects of rows that were read after `now`."""
         if not rows:
             return []
         found = self._resource.objects(self._cluster, rows)
@@ -194,8 +195,8 @@ class ObjectReader:
         }  # fmt: skip
 
     def _behind(self, after: Sequence[Any]) -> Q:
-        """The rows behind a row with these values in the columns of the order. Raises Refusal (410) for values that
-        these columns cannot have."""
+        """Return the rows behind a row with these values in the columns of the order. Raises Refusal (410) for values
+        that these columns cannot have."""
         columns = self._resource.ordering
         if len(after) != len(columns):
             raise _foreign_token()
@@ -212,7 +213,7 @@ class ObjectReader:
 
 
 def _readable(item: JsonObject, reader: Reader) -> JsonObject:
-    """The object without names that the reader may not see."""
+    """Return the object without names that the reader may not see."""
     if "message" in item:  # an event
         return {**item, "message": reader.message(item["message"])}
     return reader.manifest(item)

@@ -18,7 +18,7 @@ _OPERATORS: Final = ("!=", "==", "=")
 
 
 def selected(rows: QuerySet[Any], resource: Resource, labels: str, fields: str) -> QuerySet[Any]:
-    """The rows that match both selectors. Raises Refusal (400) for one that cannot be read."""
+    """Return the rows that match both selectors. Raises Refusal (400) for one that cannot be read."""
     if labels.strip():
         try:
             rows = with_labels(rows, "labelSelector", labels)
@@ -41,7 +41,7 @@ def equalities(fields: str) -> dict[str, str]:
 
 
 def _requirements(fields: str) -> Iterator[tuple[str, str, str]]:
-    """The path, operator and value of each requirement."""
+    """Yield the path, operator and value of each requirement."""
     for requirement in filter(None, (part.strip() for part in fields.split(","))):
         operator = next((found for found in _OPERATORS if found in requirement), None)
         if operator is None:

@@ -102,7 +102,7 @@ class ResourceView(WireView):
         return ObjectWriter(self.reader(), self.resource, self.version, self.request.user, dry_run=bool(dry_run))
 
     def written(self, done: Written, code: int = 200) -> Response:
-        """The present object, with warnings as kubectl shows them."""
+        """Return the present object, with warnings as kubectl shows them."""
         return Response(done.item, code, headers=warning_header(done.warnings))
 
 
@@ -233,7 +233,7 @@ class ObjectView(StatusView):
 
 
 def _manager(query: QueryDict) -> str:
-    """The name of the client that applies. Raises Refusal (422) without one that Kubernetes takes."""
+    """Return the name of the client that applies. Raises Refusal (422) without one that Kubernetes takes."""
     manager = query_text(query, "fieldManager")
     if not manager:
         raise Refusal(422, "fieldManager: Required value: is required for apply patch")

@@ -98,6 +98,7 @@ def _document(served: list[Resource], version: str) -> dict[str, Any]:
 
 
 def _schema(resource: Resource, version: str) -> dict[str, Any]:
-    """The fields of a kind that is declared here; other kinds' fields are described by the cluster that has them."""
+    """Return the fields of a kind that is declared here; other kinds' fields are described by the cluster that has
+    them."""
     kind = KINDS.get(resource.kind)
     return anything() if kind is None else manifest_schema(kind, version)

@@ -88,7 +88,7 @@ def _media_type(request: Request) -> str:
 
 
 def _is_merge_patch(patch: Any) -> bool:
-    """Whether a strategic merge patch means the same as a merge patch: without lists and directives."""
+    """Return whether a strategic merge patch means the same as a merge patch: without lists and directives."""
     if isinstance(patch, Mapping):
         return all(not key.startswith("$") and _is_merge_patch(value) for key, value in patch.items())
     return not isinstance(patch, list)
@@ -129,7 +129,7 @@ def _json_patch(operations: Any) -> Change:
 
 
 def _copied_bytes(there: Any, operation: Mapping[str, Any]) -> int:
-    """The bytes by which a copy lets the object grow: copies of copies would grow without bound."""
+    """Return the bytes by which a copy lets the object grow: copies of copies would grow without bound."""
     if operation.get("op") != "copy":
         return 0
     return len(orjson.dumps(jsonpointer.resolve_pointer(there, operation.get("from", ""))))

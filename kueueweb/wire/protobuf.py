@@ -64,7 +64,7 @@ def _read(data: bytes, message: Message) -> dict[str, Any]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields that hold bytes; numbers are passed by. Raises IndexError and ValueError."""
+    """Yield the fields that hold bytes; numbers are passed by. Raises IndexError and ValueError."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

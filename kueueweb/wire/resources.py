@@ -100,11 +100,11 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def api_version(self, version: str) -> str:
-        """The apiVersion of its objects in a version."""
+        """Return the apiVersion of its objects in a version."""
         return f"{self.group}/{version}" if self.group else version
 
     def address(self, version: str) -> str:
-        """The address of the group and the version."""
+        """Return the address of the group and the version."""
         return f"apis/{self.group}/{version}" if self.group else f"api/{version}"
 
 
@@ -166,7 +166,7 @@ def _served_versions(name: str, kind: Kind) -> tuple[str, tuple[str, ...]]:
 
 
 def _completed(name: str, found: JsonObject) -> JsonObject:
-    """The object with the fields that all objects of its kind have in a cluster."""
+    """Return the object with the fields that all objects of its kind have in a cluster."""
     if name == "Namespace":
         return {**found, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
     return found
@@ -179,7 +179,7 @@ _KUEUE: Final = (
 
 
 def _observed(kind: str, model: type[Any], module: Any, short_name: str, **fields: Any) -> Resource:
-    """A kind of the core group that only the cluster and the scheduler write."""
+    """Return a kind of the core group that only the cluster and the scheduler write."""
     defaults = {"namespaced": True, "has_status": True, "fields": {}}
     return Resource(
         kind=kind,

@@ -41,7 +41,7 @@ class _ReviewView(WireView):
         return Response({**answer, "spec": spec, "status": self.status(spec)}, 201)
 
     def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer."""
+        """Return the answer."""
         raise NotImplementedError
 
 
@@ -52,7 +52,7 @@ class AccessReviewView(_ReviewView):
     group = "authorization.k8s.io"
 
     def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether the user may do it."""
+        """Return whether the user may do it."""
         asked = spec.get("resourceAttributes")
         if not isinstance(asked, Mapping):
             other = spec.get("nonResourceAttributes")
@@ -73,7 +73,7 @@ class AccessReviewView(_ReviewView):
         return {"allowed": False, "reason": f"no role of {self.access.username} allows it"}
 
     def _allows(self, group: str, plural: str, subresource: str, verb: str, namespace: str) -> bool | None:
-        """Whether the verb is allowed; None for a resource that is not served."""
+        """Return whether the verb is allowed; None for a resource that is not served."""
         if (group, plural, subresource) == (definitions.GROUP, definitions.PLURAL, ""):
             return verb in definitions.VERBS and self.access.has_any_role
         if (group, subresource) == (pending_workloads.GROUP, pending_workloads.PENDING_WORKLOADS):
@@ -94,7 +94,7 @@ class RulesReviewView(_ReviewView):
     group = "authorization.k8s.io"
 
     def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """All that the user may do in a namespace."""
+        """Return all that the user may do in a namespace."""
         namespace = str(spec.get("namespace") or "")
         rules = []
         for resource in RESOURCES:
@@ -120,5 +120,5 @@ class SubjectReviewView(_ReviewView):
     group = "authentication.k8s.io"
 
     def status(self, spec: Mapping[str, Any]) -> dict[str, Any]:
-        """The user."""
+        """Return the user."""
         return {"userInfo": {"username": self.access.username, "groups": ["system:authenticated"]}}

@@ -60,7 +60,7 @@ class WireWatch:
     """Table, PartialObjectMetadata ... or empty."""
 
     def encoded(self) -> str:
-        """The watch as text for a header."""
+        """Return the watch as text for a header."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod

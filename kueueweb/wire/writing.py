@@ -249,7 +249,7 @@ class ObjectWriter:
         return Refusal(HTTPStatus.CONFLICT, message, details)
 
     def _manifest(self, body: Any, namespace: str, name: str) -> JsonObject:
-        """The body as a manifest. Raises Refusal (400) for an object of another address."""
+        """Return the body as a manifest. Raises Refusal (400) for an object of another address."""
         metadata = body.get("metadata") if isinstance(body, Mapping) else None
         if not isinstance(metadata, Mapping):
             raise Refusal(HTTPStatus.BAD_REQUEST, "metadata: Required value: the body must be an object")

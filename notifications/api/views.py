@@ -168,7 +168,7 @@ class _OwnView(ClusterView):
         return found
 
     def checked(self, data: Any, rule: NotificationRule | None = None) -> RuleSerializer:
-        """The rule of the body; a limited token cannot. Raises ValidationError and NotPermitted."""
+        """Return the rule of the body; a limited token cannot. Raises ValidationError and NotPermitted."""
         require_whole(self.request)
         serializer = RuleSerializer(
             rule, data=json_object(data), partial=rule is not None, context={"user": self.user()}

@@ -65,7 +65,7 @@ def _deliver(now: datetime, limit: int) -> int:
 
 
 def _claim(now: datetime, waiting: Collection[int]) -> Delivery | None:
-    """The next one that is due, committed as Sending before anything is sent; no waiting user."""
+    """Return the next one that is due, committed as Sending before anything is sent; no waiting user."""
     with transaction.atomic():
         due = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=now).order_by("next_at", "id")
         found = (
@@ -108,7 +108,7 @@ def _post(delivery: Delivery) -> None:
 
 
 def content_of(delivery: Delivery) -> dict[str, Any]:
-    """The body of a webhook. Chat systems show its `text`."""
+    """Return the body of a webhook. Chat systems show its `text`."""
     told = delivery.notification
     return {
         "text": "\n".join(filter(None, (told.title, told.message, _link(told.path)))),

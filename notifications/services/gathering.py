@@ -81,7 +81,7 @@ def tell(rule: NotificationRule, occurrences: Sequence[Occurrence], now: datetim
 
 
 def targets_of(rule: NotificationRule) -> dict[Channel, str]:
-    """The targets of a rule by channel. A channel without an address is omitted."""
+    """Return the targets of a rule by channel. A channel without an address is omitted."""
     addresses = {
         Channel.WEBHOOK: rule.webhook_url,
         Channel.MAIL: rule.user.email if settings.EMAIL_HOST else "",

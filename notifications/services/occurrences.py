@@ -59,8 +59,8 @@ class Look:
         return self.now - timedelta(minutes=self.minutes)
 
     def own_workloads(self) -> QuerySet[Workload]:
-        """The user's workloads, in namespaces that the user may still see, and of the rule's ClusterQueue if it names
-        one."""
+        """Return the user's workloads, in namespaces that the user may still see, and of the rule's ClusterQueue if it
+        names one."""
         found = Workload.objects.filter(
             cluster=self.cluster, submitted_by=self.rule.user.get_username(), parent_name=""
         )

@@ -205,17 +205,17 @@ class ConfigurationForm(AnyModelForm):
 
 
 def editable_fields(kind: Kind) -> list[Field]:
-    """The fields of a kind that a form shows."""
+    """Return the fields of a kind that a form shows."""
     return [found for found in kind.stored if found.json is not None]
 
 
 def named_by(kind: Kind) -> list[str]:
-    """The columns that name an object of a kind."""
+    """Return the columns that name an object of a kind."""
     return ["cluster", *(["namespace"] if kind.namespaced else []), "name"]
 
 
 def form_of(kind: Kind) -> type[ConfigurationForm]:
-    """The form of a kind."""
+    """Return the form of a kind."""
     meta = type("Meta", (), {"model": kind.model, "fields": named_by(kind)})
     fields = {
         found.name: _form_field(
@@ -230,7 +230,7 @@ def form_of(kind: Kind) -> type[ConfigurationForm]:
 
 
 def fieldsets_of(kind: Kind) -> list[tuple[str | None, dict[str, Any]]]:
-    """The sections of a kind's page: fields that the JSON groups are shown together."""
+    """Return the sections of a kind's page: fields that the JSON groups are shown together."""
     sections: dict[str, list[str]] = {}
     for found in editable_fields(kind):
         group, dot, _ = found.json_path.partition(".")

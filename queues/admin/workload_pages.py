@@ -64,7 +64,7 @@ class WorkloadAdmin(ReadOnlyAdmin):
         self._act(request, chosen, workloads.cancel)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
-        """Whether the user's Django permissions allow changes of workloads."""
+        """Return whether the user's Django permissions allow changes of workloads."""
         return request.user.has_perm("queues.change_workload")
 
     def _act(

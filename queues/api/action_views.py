@@ -44,7 +44,7 @@ _WHY_NOT: Mapping[str, str] = {
 
 
 def _why_not(verb: str, row: Mapping[str, Any]) -> str:
-    """Why an action did not apply to a workload in this state."""
+    """Return why an action did not apply to a workload in this state."""
     if row["status"] == WorkloadStatus.FINISHED:
         return "It has ended."
     if row["ending"]:
@@ -160,7 +160,7 @@ class PriorityView(_ActionView):
 
 
 def _priority_of(cluster: Cluster, given: Mapping[str, Any]) -> tuple[int, str]:
-    """The number, and the class that it is of, if any."""
+    """Return the number, and the class that it is of, if any."""
     if ("priority" in given) == ("priority_class" in given):
         raise ValidationError({"priority": "Give either priority or priority_class."})
     if "priority" in given:
@@ -196,7 +196,7 @@ class _BulkActionView(ClusterView):
     serializer_class = KeysSerializer
 
     def keys(self, data: Any) -> list[Key]:
-        """The workloads named; raises `NotPermitted` unless all of them may be acted on."""
+        """Return the workloads named; raises `NotPermitted` unless all of them may be acted on."""
         return self.permitted(self.read(KeysSerializer, data))
 
     def read(self, shape: type[KeysSerializer], data: Any) -> Mapping[str, Any]:
@@ -206,7 +206,7 @@ class _BulkActionView(ClusterView):
         return dict(serializer.validated_data)
 
     def permitted(self, given: Mapping[str, Any]) -> list[Key]:
-        """The workloads of a checked body; raises `NotPermitted` unless all of them may be acted on."""
+        """Return the workloads of a checked body; raises `NotPermitted` unless all of them may be acted on."""
         keys = [(key["namespace"], key["name"]) for key in given["workloads"]]
         require_all(self.access, "submit", {("Workload", namespace) for namespace, _ in keys})
         require_owner(self.cluster, self.access, keys)
@@ -306,7 +306,7 @@ class BulkPriorityView(_BulkActionView):
         return self.take(keys, partial(workloads.change_priority, priority=value, priority_class_name=class_name))
 
     def _queues(self, keys: list[Key]) -> list[Key]:
-        """The namespaces and LocalQueues that the workloads are of."""
+        """Return the namespaces and LocalQueues that the workloads are of."""
         names = {name for _, name in keys}
         namespaces = {namespace for namespace, _ in keys}
         rows = Workload.objects.filter(cluster=self.cluster, namespace__in=namespaces, name__in=names)

@@ -246,7 +246,7 @@ def _(type_: MultifactorWeights, **options: Any) -> serializers.Field[Any, Any, 
 
 @cache
 def serializer_of(name: str, *, with_status: bool = False) -> type[Shape]:
-    """The serializer of a kind."""
+    """Return the serializer of a kind."""
     kind = KINDS[name]
     bases: tuple[type[Shape], ...] = (StatusSerializer, ObjectSerializer) if with_status else (ObjectSerializer,)
     fields: dict[str, Any] = {"__doc__": kind.description}

@@ -48,11 +48,11 @@ class KindView(ClusterView):
     kind: ClassVar[str]
 
     def visible(self) -> QuerySet[Any]:
-        """The rows that the user may see; raises `NotPermitted` for a kind without any."""
+        """Return the rows that the user may see; raises `NotPermitted` for a kind without any."""
         return self.in_clusters(self.reach.permitting("view", self.kind))
 
     def in_clusters(self, reach: Reach) -> QuerySet[Any]:
-        """The rows of these clusters."""
+        """Return the rows of these clusters."""
         return self.get_queryset().filter(reach.rows())
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
@@ -90,11 +90,11 @@ class KindDetailView(KindView):
         return self.answer(self.find(name, namespace))
 
     def answer(self, row: Any, code: int = status.HTTP_200_OK, **headers: str) -> Response:
-        """The row as JSON."""
+        """Return the row as JSON."""
         return Response(self.render([row])[0], code, headers=headers)
 
     def find(self, name: str, namespace: str = "") -> Any:
-        """The row; raises `NotFound` if it does not exist, or the user may not see it."""
+        """Return the row; raises `NotFound` if it does not exist, or the user may not see it."""
         key = {"namespace": namespace, "name": name} if namespace else {"name": name}
         row = self.visible().filter(**key).first()
         if row is None:
@@ -141,7 +141,7 @@ class EditView(KindDetailView):
         return self.answer(self.find(name, namespace), status.HTTP_202_ACCEPTED)
 
     def answer(self, row: Any, code: int = status.HTTP_200_OK, **headers: str) -> Response:
-        """The row as JSON, with the ETag that a change of it may name in If-Match."""
+        """Return the row as JSON, with the ETag that a change of it may name in If-Match."""
         return super().answer(row, code, ETag=etag(row.generation), **headers)
 
     def _require_edit(self) -> None:
@@ -187,7 +187,7 @@ class _Objects(KindView):
     """A kind whose objects every user with a role may read, or those in the user's namespaces."""
 
     def visible(self) -> QuerySet[Any]:
-        """The objects that the user may see."""
+        """Return the objects that the user may see."""
         kind = KINDS[self.kind]
         column = "namespace" if kind.namespaced else "name"
         if not kind.namespaced and kind.model is not Namespace:
@@ -196,7 +196,7 @@ class _Objects(KindView):
 
 
 def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
-    """The views of a kind's list and of one of its objects."""
+    """Return the views of a kind's list and of one of its objects."""
     common: dict[str, Any] = {
         "kind": kind.name,
         "queryset": kind.model.objects.all(),

@@ -17,7 +17,7 @@ class YAMLParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The documents in order, a list of dicts."""
+        """Return the documents in order, a list of dicts."""
         return [document.content for document in read_documents(stream.read(MAX_BYTES + 1))]
 
 

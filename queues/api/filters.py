@@ -123,21 +123,21 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         return found if self.form.cleaned_data.get("variants_of") else found.filter(parent_name="")
 
     def with_parent(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """The variants of a workload."""
+        """Return the variants of a workload."""
         namespace, slash, rest = value.partition("/")
         if not (namespace and slash and rest):
             raise ValidationError({name: f"{value!r} is not the name of a workload. Write namespace/name."})
         return workloads.filter(namespace=namespace, parent_name=rest)
 
     def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """The workloads whose `namespace/name` contains the text."""
+        """Return the workloads whose `namespace/name` contains the text."""
         namespace, slash, rest = value.partition("/")
         if not slash:
             return workloads.filter(Q(name__icontains=value) | Q(namespace__icontains=value))
         return workloads.filter(namespace__iendswith=namespace, name__istartswith=rest)
 
     def in_state(self, workloads: QuerySet[Workload], name: str, value: list[str]) -> QuerySet[Workload]:
-        """The workloads in one of these states."""
+        """Return the workloads in one of these states."""
         return workloads.alias(asked_state=workload_state()).filter(asked_state__in=value)
 
     # Subqueries, not joins: a workload with many pods is one workload, in lists and in counts.

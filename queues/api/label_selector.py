@@ -29,7 +29,8 @@ def label_text(column: str, key: str) -> Func:
 
 
 def with_labels(workloads: QuerySet[Workload], parameter: str, text: str) -> QuerySet[Workload]:
-    """The workloads that match each requirement of the selector; raises ValidationError, which names the parameter."""
+    """Return the workloads that match each requirement of the selector; raises ValidationError, which names the
+    parameter."""
     if len(text) > MAX_LENGTH:
         rule = f"Too long: {len(text)} characters; at most {MAX_LENGTH} are allowed. Remove some requirements."
         raise ValidationError({parameter: rule})

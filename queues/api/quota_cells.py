@@ -52,7 +52,7 @@ def flavor_cells(kind: Kind, row: Any, flavor: str) -> dict[str, dict[str, Any]]
 
 
 def _cells(kind: Kind, row: Any, groups: list[dict[str, Any]], flavor: str) -> list[tuple[str, dict[str, Any]]]:
-    """The cells of a flavor, each with its path in the object."""
+    """Return the cells of a flavor, each with its path in the object."""
     for group_index, group in enumerate(groups):
         for flavor_index, listed in enumerate(group["flavors"]):
             if listed["name"] == flavor:

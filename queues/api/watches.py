@@ -96,7 +96,7 @@ class WatchQuery:
     seconds: int
 
     def encoded(self) -> str:
-        """The query as text for a header."""
+        """Return the query as text for a header."""
         return orjson.dumps(asdict(self)).decode()
 
     @classmethod

@@ -54,7 +54,7 @@ class KnownDocuments:
 
 
 def read_workload(document: Any, index: int, known: KnownDocuments | None = None) -> WorkloadSpec:
-    """A document as a workload; raises `ManifestErrors` with all its mistakes."""
+    """Read a document as a workload; raises `ManifestErrors` with all its mistakes."""
     report = ValidationReport(document=index)
     if not isinstance(document, Mapping):
         report.error("", document, "must be a JSON object", reason=MistakeReason.WRONG_TYPE)
@@ -74,7 +74,8 @@ def read_workload(document: Any, index: int, known: KnownDocuments | None = None
 
 
 def _json(content: Any) -> bytes | None:
-    """The content as JSON; None if it has none: YAML may have keys that are numbers, and integers beyond 64 bits."""
+    """Return the content as JSON; None if it has none: YAML may have keys that are numbers, and integers beyond 64
+    bits."""
     try:
         return orjson.dumps(content)
     except orjson.JSONEncodeError:
@@ -164,7 +165,7 @@ def _read_template(item: FieldReader) -> PodTemplateSpec:
 
 
 def _read_short_form(item: FieldReader) -> PodTemplateSpec:
-    """A template of one container with these `requests`; its errors name the fields of the short form."""
+    """Read a template of one container with these `requests`; its errors name the fields of the short form."""
     requests = item.content.get("requests")
     resources: dict[str, Any] = {"requests": {} if requests is None else requests}
     if isinstance(requests, Mapping):

@@ -32,7 +32,7 @@ def in_pieces(action: Action, cluster: Cluster, keys: Keys, size: int = PIECE) -
 
 
 def _in_lock_order(cluster: Cluster, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The workloads that there are."""
+    """Return the workloads that there are."""
     rows = Workload.objects.filter(
         cluster=cluster, namespace__in={key[0] for key in keys}, name__in=[key[1] for key in keys]
     )

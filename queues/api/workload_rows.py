@@ -54,7 +54,7 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, anno
 def workloads_json(
     rows: Iterable[dict[str, Any]], readers: Mapping[str, Reader], annotations: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """The workloads with their pod sets, reduced to the data that the reader may see in each cluster."""
+    """Return the workloads with their pod sets, reduced to the data that the reader may see in each cluster."""
     rows = list(rows)
     pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
@@ -103,7 +103,7 @@ def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
 
 
 def _variants_json(body: Mapping[str, Any], reader: Reader) -> list[dict[str, Any]]:
-    """Why each variant waits, or that it runs, the preferred flavor first."""
+    """Return why each variant waits, or that it runs, the preferred flavor first."""
     cluster = Workload.objects.filter(pk=body["id"]).values("cluster_id")
     rows = Workload.objects.filter(cluster_id__in=cluster, namespace=body["namespace"], parent_name=body["name"])
     found = rows.annotate(flavor=label_text("annotations", ALLOWED_FLAVORS), state=workload_state())

@@ -216,7 +216,7 @@ class WorkloadsView(ClusterView):
 
 
 def _asked_annotations(text: str) -> list[str]:
-    """The keys, each once; raises ValidationError."""
+    """Return the keys, each once; raises ValidationError."""
     keys = list(dict.fromkeys(key.strip() for key in text.split(","))) if text else []
     if len(keys) > MAX_ANNOTATIONS:
         rule = f"Too many: {len(keys)} keys; at most {MAX_ANNOTATIONS} are allowed. Remove some."
@@ -314,7 +314,7 @@ def _uuid(text: str) -> UUID:
 
 
 def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:
-    """The workloads of a body, and its pods of groups, each in both forms: as a workload of its own and as a group
+    """Read the workloads of a body, and its pods of groups, each in both forms: as a workload of its own and as a group
     member.
     """
     documents: Sequence[Any] = data if isinstance(data, list) else [data]
@@ -348,7 +348,7 @@ def _read(cluster: Cluster, data: Any) -> tuple[list[WorkloadSpec], list[tuple[W
 
 
 def _disabled(cluster: Cluster, document: Mapping[str, Any], index: int) -> list[LocatedError]:
-    """The mistake of a job whose kind the Configuration leaves out."""
+    """Return the mistake of a job whose kind the Configuration leaves out."""
     kind = str(document.get("kind"))
     rule, remedy = disabled_mistake(cluster.configuration, str(document["apiVersion"]), kind)
     return [LocatedError(index, "kind", kind, rule, remedy, MistakeReason.NOT_SUPPORTED)] if rule else []

@@ -13,9 +13,8 @@ _KEY = "value"
 
 
 def read_json_annotation(text: str, shape: str, read: Callable[[FieldReader, str], Value]) -> Value:
-    """The value in an annotation; `read` gets the reader that holds it, and its key. Raises ValueError with the first
-    mistake.
-    """
+    """Read the value in an annotation; `read` gets the reader that holds it, and its key. Raises ValueError with the
+    first mistake."""
     try:
         stated = json.loads(text)
     except ValueError as mistake:

@@ -31,7 +31,7 @@ class ResourceQuotaScope(StrEnum):
 
 
 def _read_limits(holder: FieldReader, key: str) -> list[dict[str, Any]]:
-    """The entries as the API server completes them."""
+    """Read the entries as the API server completes them."""
     limits: list[dict[str, Any]] = []
     for item in holder.items(key, min_items=1):
         entry = _read_item(item)

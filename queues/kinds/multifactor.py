@@ -36,7 +36,7 @@ class MultifactorWeights(AnnotationType):
         return _read(holder, key, snake_case if reading.in_json else camel_case)
 
     def read_annotation(self, text: str) -> Weights:
-        """The value of the annotation, which is a JSON object. Raises ValueError with its first mistake."""
+        """Read the value of the annotation, which is a JSON object. Raises ValueError with its first mistake."""
         names = (*_WEIGHTS, "resources", *_TIMES, "usage", *_SWITCHES, "unscaled")
         shape = f"a JSON object of {', '.join(names)}"
         return read_json_annotation(text, shape, lambda holder, key: _read(holder, key, camel_case))

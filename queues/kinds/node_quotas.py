@@ -38,7 +38,7 @@ class NodeQuotas(AnnotationType):
         return [_read_cell(item) for item in holder.items(key, max_items=_MAX)]
 
     def read_annotation(self, text: str) -> NodeQuotaList:
-        """The value of the annotation, which is JSON. Raises ValueError with its first mistake."""
+        """Read the value of the annotation, which is JSON. Raises ValueError with its first mistake."""
         shape = "a JSON list of {flavor, resource, share, headroom}"
         return read_json_annotation(
             text, shape, lambda holder, key: [_read_cell(item) for item in holder.items(key, max_items=_MAX)]
@@ -85,9 +85,8 @@ def check_node_quotas(reading: Reading, *, lending_within_nominal: bool) -> None
 
 
 def keep_followed(before: KindSpec, wanted: KindSpec) -> KindSpec:
-    """The spec with the last computed quotas instead of the author's, in cells that followed the nodes before and still
-    do, so that applying a file twice changes nothing.
-    """
+    """Return the spec with the last computed quotas instead of the author's, in cells that followed the nodes before
+    and still do, so that applying a file twice changes nothing."""
     following = _keys(before) & _keys(wanted)
     if not following:
         return wanted

@@ -230,7 +230,8 @@ def _read_migration(migration: FieldReader, flavors: list[str]) -> dict[str, Any
 
 
 def _fungibility(initial: FungibilityPolicy, old_word: str) -> tuple[Choice, Choice]:
-    """The types of a fungibility policy: the present one, and that of v1beta1, which also accepts the old word."""
+    """Return the types of a fungibility policy: the present one, and that of v1beta1, which also accepts the
+    old word."""
     return (
         Choice(FungibilityPolicy, initial),
         Choice(FungibilityPolicy, initial, {old_word: FungibilityPolicy.MAY_STOP_SEARCH}),

@@ -19,7 +19,7 @@ _MAX_USER: Final = 150
 
 
 def _names(syntax: Syntax) -> Structure:
-    """A list of different names."""
+    """Return a list of different names."""
 
     def read(holder: FieldReader, key: str) -> list[str]:
         return holder.texts(key, max_items=_MAX_NAMES, syntax=syntax)

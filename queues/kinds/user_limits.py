@@ -35,7 +35,7 @@ class LimitsByUser(AnnotationType):
         return _read(holder, key)
 
     def read_annotation(self, text: str) -> UserLimits:
-        """The value of the annotation, which is JSON. Raises ValueError with its first mistake."""
+        """Read the value of the annotation, which is JSON. Raises ValueError with its first mistake."""
         return read_json_annotation(text, "a JSON list of {users, groups, workloads, resources}", _read)
 
     def schema(self) -> openapi.Schema:

@@ -66,7 +66,7 @@ class Document:
 def read_documents(
     text: str | bytes, *, source: str = "", first_index: int = 0, limits: Limits = NO_MORE_THAN
 ) -> list[Document]:
-    """The documents of a YAML text in order; empty ones are counted but left out.
+    """Read the documents of a YAML text in order; empty ones are counted but left out.
 
     Raises `HostileManifest` for tags and anything too large, also after aliases are expanded, and `ManifestErrors` for
     text that is not YAML, for a duplicate key and for a document that is not a mapping.
@@ -92,7 +92,7 @@ def read_documents(
 
 @lru_cache(maxsize=65536)
 def _plain(text: str) -> Any:
-    """The value of an unquoted scalar."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -199,7 +199,7 @@ class _Reader:
         self._add(self._copy(value, anchor, len(self._stack)))
 
     def _copy(self, value: Any, anchor: str, depth: int) -> Any:
-        """A copy of its own, within the limits."""
+        """Return a copy of its own, within the limits."""
         self._aliased_values += 1
         self._aliased_characters += len(value) if isinstance(value, str) else 0
         limits = self._limits

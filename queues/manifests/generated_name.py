@@ -10,5 +10,5 @@ _MAX_LENGTH: Final = 253
 
 
 def generated_name(prefix: str) -> str:
-    """The prefix, cut so that the whole stays a legal name, and five random characters."""
+    """Return the prefix, cut so that the whole stays a legal name, and five random characters."""
     return prefix[: _MAX_LENGTH - _LENGTH] + "".join(secrets.choice(_CHARACTERS) for _ in range(_LENGTH))

@@ -98,7 +98,7 @@ class Decided(TypedDict):
 
 
 def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -> str:
-    """The name of a job's workload: its kind, its name and a hash, so that a recreated job gets a new name.
+    """Return the name of a job's workload: its kind, its name and a hash, so that a recreated job gets a new name.
 
     `extra` distinguishes the workloads that one job has over time.
     """
@@ -109,7 +109,7 @@ def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -
 
 
 def variant_name(parent: str, uid: str, flavor: str) -> str:
-    """The name of a workload's variant: as in Kueue the parent's without its hash, the flavor, and a hash."""
+    """Return the name of a workload's variant: as in Kueue the parent's without its hash, the flavor, and a hash."""
     text = "\n".join(("Workload", "kueue.x-k8s.io", parent, uid, flavor))
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
     base = parent.rpartition("-")[0] or parent
@@ -117,7 +117,7 @@ def variant_name(parent: str, uid: str, flavor: str) -> str:
 
 
 def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
-    """The metadata of a job, and the reader of its spec."""
+    """Read the metadata of a job, and the reader of its spec."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     if keys.PREBUILT_WORKLOAD in meta.labels or keys.PREBUILT_WORKLOAD in meta.annotations:
@@ -130,7 +130,7 @@ def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
 def job_manifest(
     top: FieldReader, meta: ObjectMeta, kind: str, api_version: str, body: dict[str, Any], **decided: Unpack[Decided]
 ) -> JobManifest:
-    """A job of any kind, with the labels and annotations that all kinds share."""
+    """Return a job of any kind, with the labels and annotations that all kinds share."""
     decided["workload_annotations"] = {**_copied_annotations(top, meta), **decided["workload_annotations"]}
     return JobManifest(
         meta=meta,
@@ -153,7 +153,7 @@ def _uid(top: FieldReader) -> str:
 
 
 def read_queue_name(top: FieldReader, meta: ObjectMeta) -> str:
-    """The LocalQueue that the job's label or an annotation names. The kind's rules report an invalid label."""
+    """Read the LocalQueue that the job's label or an annotation names. The kind's rules report an invalid label."""
     if keys.QUEUE_NAME in meta.labels or keys.QUEUE_NAME not in meta.annotations:
         return meta.labels.get(keys.QUEUE_NAME, "")
     place = top.at(f"metadata.annotations[{keys.QUEUE_NAME}]")

@@ -57,7 +57,7 @@ def job_spec(
     row_id: int | None = None,
     found_in_cluster: bool = False,
 ) -> JobSpec:
-    """The job to store; the caller provides a generated `name` and a defaulted `queue_name`."""
+    """Return the job to store; the caller provides a generated `name` and a defaulted `queue_name`."""
     name = name or job.meta.name
     manifest = {**job.manifest, "metadata": {**job.manifest["metadata"], "name": name}}
     managed = bool(job.queue_name if queue_name is None else queue_name)
@@ -83,7 +83,8 @@ def job_spec(
 def job_workloads(
     job: JobManifest, stored: JobSpec, *, queue_name: str = "", priority: PriorityChoice | None = None
 ) -> list[WorkloadSpec]:
-    """The workloads of a stored job, in the order of their replicas; names are stable for as long as its pods are."""
+    """Return the workloads of a stored job, in the order of their replicas; names are stable for as long as its pods
+    are."""
     annotations = job.workload_annotations
     if keys.JOB_OWNER_KIND in annotations:
         annotations = {**annotations, keys.JOB_OWNER_NAME: stored.name}
@@ -113,7 +114,7 @@ def job_workloads(
 
 
 def workload_names(job: JobManifest, stored: JobSpec, count: int) -> list[str]:
-    """The names of a job's first workloads."""
+    """Return the names of a job's first workloads."""
     own = partial(workload_name, job.kind, job.api_group, uid=str(stored.uid))
     if job.workloads_per is WorkloadsPer.JOB:
         return [own(name=stored.name)][:count]
@@ -146,7 +147,7 @@ def workload_specs(
     queue_required: bool = True,
     found_in_cluster: bool = False,
 ) -> list[WorkloadSpec]:
-    """The new workloads that the manifest of a job or of a Workload requests.
+    """Return the new workloads that the manifest of a job or of a Workload requests.
 
     Of a job's priority classes, the first that it names is used. A job found in the cluster has its uid there, a hash
     of which is in the names of its workloads. Raises `ManifestErrors`, which locates every mistake, and

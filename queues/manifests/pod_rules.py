@@ -82,7 +82,7 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _mappings(holder: FieldReader, key: str) -> list[FieldReader]:
-    """The mappings of a list; of another type, `read_pod_template` speaks where it reads the list."""
+    """Return the mappings of a list; of another type, `read_pod_template` speaks where it reads the list."""
     value = holder.content.get(key)
     items = value if isinstance(value, list) else []
     return [

@@ -12,7 +12,7 @@ _FIELD: Final = "pod_set_updates"
 
 
 def read_pod_set_updates(updates: Sequence[Any], pod_sets: Collection[str]) -> list[dict[str, Any]]:
-    """The updates as Kubernetes writes them in `status.admissionChecks[].podSetUpdates`, without empty fields.
+    """Read the updates as Kubernetes writes them in `status.admissionChecks[].podSetUpdates`, without empty fields.
 
     Each names one of the workload's pod sets, at most once. Raises `ManifestErrors` with every mistake.
     """

@@ -9,7 +9,7 @@ NEVER_PREEMPT: Final = "kueueweb.io/never-preempt"
 
 
 def read_never_preempt(top: FieldReader, meta: ObjectMeta) -> bool:
-    """The annotation, which is "true" or "false"; the default is false."""
+    """Read the annotation, which is "true" or "false"; the default is false."""
     value = meta.annotations.get(NEVER_PREEMPT, "false")
     if value not in ("true", "false"):
         top.report.error(top.at(f"metadata.annotations[{NEVER_PREEMPT}]"), value, 'must be "true" or "false"')
@@ -23,5 +23,5 @@ def without_never_preempt(meta: ObjectMeta) -> ObjectMeta:
 
 
 def with_never_preempt(meta: ObjectMeta, never_preempt: bool) -> ObjectMeta:
-    """The metadata with the annotation for the column's value."""
+    """Return the metadata with the annotation for the column's value."""
     return replace(meta, annotations={**meta.annotations, NEVER_PREEMPT: "true"}) if never_preempt else meta

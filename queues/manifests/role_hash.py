@@ -53,7 +53,7 @@ def role_hash(spec: Mapping[str, Any], decisive: Mapping[str, str] | None = None
 
 
 def role_shape(spec: Mapping[str, Any]) -> JsonObject:
-    """The part of a pod's spec that determines its role, in the order of its JSON."""
+    """Return the part of a pod's spec that determines its role, in the order of its JSON."""
     shape: JsonObject = {
         "affinity": _ordered(spec.get("affinity")),
         "containers": _containers(spec.get("containers")),
@@ -105,7 +105,7 @@ def _ordered(value: Any, field: str = "") -> Any:
 
 
 def canonical_quantity(value: Any) -> str:
-    """A quantity as Kubernetes writes it: the largest suffix of its kind that leaves a whole number."""
+    """Return a quantity as Kubernetes writes it: the largest suffix of its kind that leaves a whole number."""
     text = str(value).strip()
     nanos = parse_quantity(value)
     if text.endswith("i") and abs(nanos) >= 1024 * 10**9:

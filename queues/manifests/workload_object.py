@@ -171,7 +171,7 @@ def _main_level(pod_set: PodSetSpec) -> tuple[str | None, str | None]:
 
 
 def write_workload(spec: WorkloadSpec) -> dict[str, Any]:
-    """The manifest of a Workload, without its status."""
+    """Write the manifest of a Workload, without its status."""
     body: dict[str, Any] = {"podSets": [_write_pod_set(pod_set) for pod_set in spec.pod_sets]}
     if spec.queue_name:
         body["queueName"] = spec.queue_name

@@ -122,7 +122,8 @@ def _topology(assignment: FieldReader | None, delayed: str) -> Mapping[str, Any]
 
 
 def _expanded(item: FieldReader) -> Iterator[dict[str, Any]]:
-    """The domains of one slice of v1beta2's encoding: each level names one value for all, or one for each domain."""
+    """Yield the domains of one slice of v1beta2's encoding: each level names one value for all, or one for each
+    domain."""
     count = item.integer("domainCount", 0, maximum=_MAX_DOMAINS)
     levels = [_values(level, count) for level in item.items("valuesPerLevel")]
     pods = item.fields("podCounts")

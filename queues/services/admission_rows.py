@@ -20,7 +20,7 @@ _CONDITION_TYPES: Final = frozenset(type_.value for type_ in ConditionType)
 
 
 def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
-    """A stored `{levels, domains: [{values, count}]}`; None without a topology."""
+    """Read a stored `{levels, domains: [{values, count}]}`; None without a topology."""
     if not value or not value.get("levels"):
         return None
     domains = tuple(TopologyDomain(tuple(domain["values"]), domain["count"]) for domain in value["domains"])
@@ -28,7 +28,7 @@ def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignm
 
 
 def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | None:
-    """The form that `read_topology_assignment` reads; `delayed` while the topology is pending."""
+    """Write the form that `read_topology_assignment` reads; `delayed` while the topology is pending."""
     stored: dict[str, Any] = {}
     if assignment.topology_assignment is not None:
         stored["levels"] = list(assignment.topology_assignment.levels)

@@ -54,7 +54,7 @@ def copy_rows(
 
 
 def json_text(value: Any) -> str:
-    """The value as JSON text for a JSON column."""
+    """Return the value as JSON text for a JSON column."""
     return orjson.dumps(value).decode()
 
 

@@ -78,7 +78,8 @@ def apply_json(
 
 
 def _generation_in(body: Mapping[str, Any]) -> Precondition | None:
-    """The precondition of `generation` in a body, which is present if a client sends back an object that it read."""
+    """Return the precondition of `generation` in a body, which is present if a client sends back an object that it
+    read."""
     generation = body.get("generation")
     if generation is None:
         return None
@@ -215,7 +216,7 @@ def _unless_in_cluster(
 
 
 def _command(verb: str, name: str, key: str, value: str | None) -> str:
-    """The command of kubectl that makes the change; without a value, that removes the key."""
+    """Return the command of kubectl that makes the change; without a value, that removes the key."""
     change = f"{key}-" if value is None else shlex.quote(f"{key}={value}")
     return f"kubectl {verb} namespace {name} {change}{'' if value is None else ' --overwrite'}"
 
@@ -272,9 +273,8 @@ def _any_waits(cluster: Cluster) -> bool:
 
 @cache
 def _waiting_rows() -> str:
-    """Whether any row of a cluster waits. The leader calls this every two seconds: composing and planning the query of
-    the unused rows took a quarter of its time at rest.
-    """
+    """Return whether any row of a cluster waits. The leader calls this every two seconds: composing and planning the
+    query of the unused rows took a quarter of its time at rest."""
     tables = (kind.model._meta.db_table for kind in KINDS.values())
     waiting = (
         f"SELECT FROM {table} WHERE cluster_id = %(cluster)s AND deletion_requested_at IS NOT NULL" for table in tables
@@ -283,7 +283,7 @@ def _waiting_rows() -> str:
 
 
 def _with_unused(cluster: Cluster) -> list[Kind]:
-    """The kinds that have rows to delete, by one query."""
+    """Return the kinds that have rows to delete, by one query."""
     first, *others = [
         _unused(cluster, kind).order_by().values_list(Value(name), flat=True) for name, kind in KINDS.items()
     ]
@@ -317,7 +317,7 @@ def lock_configuration(cluster: Cluster) -> None:
 
 
 def manifest_of(row: Any) -> dict[str, Any]:
-    """The manifest of a configuration object's row, in the newest version. Applying it again changes nothing."""
+    """Return the manifest of a configuration object's row, in the newest version. Applying it again changes nothing."""
     kind = KINDS[type(row).__name__]
     manifest = kind.write(kind.spec_of(row))
     manifest["metadata"] |= server_metadata(row)

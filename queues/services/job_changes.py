@@ -51,7 +51,7 @@ _JOB_PATHS: Final = {
 
 
 def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
-    """The pod sets of a row as specs, in order."""
+    """Return the pod sets of a row as specs, in order."""
     return tuple(
         PodSetSpec(row.name, row.count, row.template, row.requests, row.min_count, row.topology_request)
         for row in workload.pod_sets.all()
@@ -59,7 +59,7 @@ def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
 
 
 def job_paths(job: JobManifest) -> dict[str, str]:
-    """The manifest paths of immutable fields in a job."""
+    """Return the manifest paths of immutable fields in a job."""
     pods = "spec" if job.template_path is None else job.template_path or "spec"
     return {**_JOB_PATHS, "pod_sets": pods, "counts": job.size_path}
 
@@ -92,7 +92,7 @@ def frozen_paths(paths: Mapping[str, str], workload: Workload, spec: WorkloadSpe
 
 
 def _gates(holder: Workload | WorkloadSpec) -> set[str]:
-    """The admission gates that its annotation names."""
+    """Return the admission gates that its annotation names."""
     return {word.strip() for word in holder.annotations.get(keys.ADMISSION_GATED_BY, "").split(",") if word.strip()}
 
 

@@ -147,7 +147,7 @@ def _dropped(result: PassResult, there: Sequence[Workload]) -> list[Workload]:
 
 
 def _as_slice(spec: WorkloadSpec, workload: Workload, counts: Mapping[str, int]) -> WorkloadSpec:
-    """The spec with the sizes of the pass and the annotations of the slice."""
+    """Return the spec with the sizes of the pass and the annotations of the slice."""
     slices = {key: workload.annotations[key] for key in _SLICE if key in workload.annotations}
     pod_sets = tuple(replace(each, count=counts.get(each.name, each.count)) for each in spec.pod_sets)
     return replace(spec, name=workload.name, pod_sets=pod_sets, annotations={**spec.annotations, **slices})

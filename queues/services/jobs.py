@@ -199,7 +199,7 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
 
 
 def _with_whole_groups(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """The jobs, with groups in place of all their pods; and pods of groups that keep other pods."""
+    """Return the jobs, with groups in place of all their pods; and pods of groups that keep other pods."""
     pods: dict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         if job.group_id is not None:
@@ -230,7 +230,7 @@ def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> di
 def _locked_workloads(
     cluster: Cluster, changed: Sequence[Job], members: Sequence[GroupPod]
 ) -> dict[int, list[Workload]]:
-    """The workloads of the jobs that change and of the groups that pods join, by job, all locked by one query.
+    """Return the workloads of the jobs that change and of the groups that pods join, by job, all locked by one query.
 
     One query, because every writer of several workloads locks them in the order of their keys: locked job by job, in
     the order of the documents, an apply and a batch of the scheduler could wait for each other. A group's own row is
@@ -308,7 +308,7 @@ def _check_containers(submitted: Submitted[JobManifest], queue: str) -> None:
 
 
 def _is_same(row: Job, plan: _Plan) -> bool:
-    """Whether the row equals the submission. A priority that changed through other objects since is ignored."""
+    """Return whether the row equals the submission. A priority that changed through other objects since is ignored."""
     return bool(row.manifest == plan.job.manifest and row.managed == plan.job.managed)
 
 

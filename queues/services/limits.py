@@ -76,7 +76,7 @@ def _check_user(cluster: Cluster, new: int, user: str) -> None:
 
 
 def jobs_of(cluster: Cluster) -> QuerySet[Workload]:
-    """The unfinished workloads that users submitted; without variants (concurrent admission)."""
+    """Return the unfinished workloads that users submitted; without variants (concurrent admission)."""
     return Workload.objects.filter(cluster=cluster, parent_name="").exclude(status="Finished")
 
 

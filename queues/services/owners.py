@@ -103,7 +103,7 @@ def _refuse_variants(cluster: Cluster, places: Mapping[tuple[str, str], tuple[in
 
 
 def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[str]:
-    """The namespaces in which this user may change only their own workloads."""
+    """Return the namespaces in which this user may change only their own workloads."""
     mine = [name for name in namespaces if not access.may("protect", "Workload", name)]
     if not mine:
         return []
@@ -114,7 +114,7 @@ def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[s
 def _owners(
     cluster: Cluster, access: Access, namespaces: list[str], names: set[str]
 ) -> dict[tuple[str, str, str], str]:
-    """The owners of workloads and jobs with these names that are not this user, by (kind, namespace, name)."""
+    """Return the owners of workloads and jobs with these names that are not this user, by (kind, namespace, name)."""
     named = Q(name__in=names) | Q(job__name__in=names)
     rows = Workload.objects.filter(named, cluster=cluster, namespace__in=namespaces).exclude(
         submitted_by=access.username
@@ -130,7 +130,7 @@ def _owners(
 
 
 def _owner_key(job: JobManifest) -> tuple[str, str, str]:
-    """The key under which the owner is found; for a pod of a group, the group's key."""
+    """Return the key under which the owner is found; for a pod of a group, the group's key."""
     if job.group is not None:
         return POD_GROUP, job.meta.namespace, job.group.name
     return job.kind, job.meta.namespace, job.meta.name
@@ -194,7 +194,7 @@ def queues_below(reach: Reach) -> dict[int, frozenset[str]]:
 
 
 def cohorts_above(cluster_id: int, queues: Iterable[str]) -> frozenset[str]:
-    """The cohorts above these ClusterQueues."""
+    """Return the cohorts above these ClusterQueues."""
     tree = _trees([cluster_id])[cluster_id]
     return frozenset[str]().union(*(tree.above("ClusterQueue", "", name) or () for name in queues))
 
@@ -208,7 +208,7 @@ class _Tree:
         self.queues: dict[str, str] = {}
 
     def above(self, kind: str, namespace: str, name: str) -> frozenset[str] | None:
-        """The cohorts above an object; None if it does not exist. Parents may be missing or form a cycle."""
+        """Return the cohorts above an object; None if it does not exist. Parents may be missing or form a cycle."""
         if kind == "Cohort":
             return self._ancestors(self.parents[name]) if name in self.parents else None
         if kind == "LocalQueue":
@@ -226,7 +226,7 @@ class _Tree:
 
 
 def _trees(cluster_ids: Sequence[int]) -> dict[int, _Tree]:
-    """The tree of each cluster by its key, in two queries."""
+    """Return the tree of each cluster by its key, in two queries."""
     trees = {pk: _Tree(pk) for pk in cluster_ids}
     if not trees:
         return trees

@@ -69,7 +69,7 @@ class PodPolicy:
         return any(fnmatchcase(self.namespace, pattern) for pattern in settings.CLOSED_NAMESPACES)
 
     def findings(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
-        """The violations of a pod spec in this namespace."""
+        """Yield the violations of a pod spec in this namespace."""
         where = f"in namespace {self.namespace}"
         if not self.in_the_cluster:
             yield from self._defaults(spec, where)
@@ -116,12 +116,12 @@ class PodPolicy:
 
 
 def _is_filled_in(toleration: Mapping[str, Any]) -> bool:
-    """Whether the API server adds it to every pod: for a while pods stay on a node that does not answer."""
+    """Return whether the API server adds it to every pod: for a while pods stay on a node that does not answer."""
     return toleration.get("key") in _FILLED_IN and toleration.get("effect") == "NoExecute"
 
 
 def policies_of(cluster: Cluster, namespaces: Iterable[str], *, in_the_cluster: bool = False) -> dict[str, PodPolicy]:
-    """The policies of these namespaces; the default policy for missing ones."""
+    """Return the policies of these namespaces; the default policy for missing ones."""
     wanted = set(namespaces)
     rows = {row.name: row for row in Namespace.objects.filter(cluster=cluster, name__in=wanted)}
     return {name: _policy(name, rows.get(name), in_the_cluster=in_the_cluster) for name in wanted}
@@ -241,7 +241,7 @@ class _PriorityRules:
         self._allowed: dict[tuple[str, str], tuple[tuple[str, ...] | None, str]] = {}
 
     def value(self, kind: str, name: str) -> int | None:
-        """The value of a class; 0 without one."""
+        """Return the value of a class; 0 without one."""
         if not name:
             return 0
         if (kind, name) not in self._values:

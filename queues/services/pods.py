@@ -205,7 +205,7 @@ def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection
 
 
 def workloads_of_pods(cluster: Cluster, uids: Collection[str]) -> dict[str, str]:
-    """The uids of the workloads of these pods, by the pods'; others are left out."""
+    """Return the uids of the workloads of these pods, by the pods'; others are left out."""
     if not uids:
         return {}
     rows = Pod.objects.filter(workload__cluster=cluster, uid__in=uids).values_list("uid", "workload__uid")

@@ -78,9 +78,8 @@ def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:
 
 
 def may_take(row: Workload, submitted_by: str, *, found_in_cluster: bool) -> bool:
-    """Whether a job of that user may take over the workload: both belong to the same user, or both were created in the
-    cluster, whose own rules decide who may create a job.
-    """
+    """Return whether a job of that user may take over the workload: both belong to the same user, or both were created
+    in the cluster, whose own rules decide who may create a job."""
     if row.submitted_by == submitted_by:
         return True
     is_users = get_user_model()._default_manager.filter(username=row.submitted_by).exists()
@@ -88,7 +87,7 @@ def may_take(row: Workload, submitted_by: str, *, found_in_cluster: bool) -> boo
 
 
 def _prebuilt_name(job: JobSpec) -> str:
-    """The workload that the job names; the annotation takes precedence over the label."""
+    """Return the workload that the job names; the annotation takes precedence over the label."""
     annotations: Mapping[str, str] = (job.manifest.get("metadata") or {}).get("annotations") or {}
     return annotations.get(keys.PREBUILT_WORKLOAD) or _labels(job).get(keys.PREBUILT_WORKLOAD, "")
 

@@ -19,9 +19,9 @@ _KUBERNETES: Final = "PriorityClass"
 
 
 def choose_priorities(cluster: Cluster, jobs: Sequence[Submitted[JobManifest]]) -> list[PriorityChoice]:
-    """Each job's priority: the label's WorkloadPriorityClass; else one that an annotation suggests, if it exists;
-    else the WorkloadPriorityClass `default`, unless the gate WorkloadPriorityClassDefaulting is off; else the pods'
-    PriorityClass; else the cluster's default one; else 0.
+    """Return each job's priority: the label's WorkloadPriorityClass; else one that an annotation suggests, if it
+    exists; else the WorkloadPriorityClass `default`, unless the gate WorkloadPriorityClassDefaulting is off; else the
+    pods' PriorityClass; else the cluster's default one; else 0.
 
     A named class that is missing is a warning. The label's class stays named, so that its value applies once it is
     created.

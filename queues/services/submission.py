@@ -161,7 +161,7 @@ def create_workloads(
 
 
 def _with_copied_keys(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[WorkloadSpec]:
-    """The specs, with the labels and annotations that their jobs hand over and the Configuration names."""
+    """Return the specs, with the labels and annotations that their jobs hand over and the Configuration names."""
     copied = copied_keys(cluster.configuration)
     return [_with_keys(spec, *copied.of(*spec.job.handed_over)) if spec.job else spec for spec in specs]
 
@@ -173,8 +173,8 @@ def _with_keys(spec: WorkloadSpec, labels: Mapping[str, str], annotations: Mappi
 
 
 def _with_family_label(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[WorkloadSpec]:
-    """The specs, with Kueue's label on those whose queue leads to a ClusterQueue with a policy, so that their objects
-    have it from the beginning. A variant has its gate instead."""
+    """Return the specs, with Kueue's label on those whose queue leads to a ClusterQueue with a policy, so that their
+    objects have it from the beginning. A variant has its gate instead."""
     if not is_on(cluster.configuration, CONCURRENT_ADMISSION):
         return list(specs)
     queues = ClusterQueue.objects.filter(cluster=cluster).exclude(concurrent_admission_policy={})
@@ -199,7 +199,8 @@ def _named(cluster: Cluster, specs: Sequence[WorkloadSpec], ids: Sequence[int]) 
 
 
 def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[_Priority]:
-    """Each spec's priority in Kueue's order: its own value, the class it names, the cluster's default class, 0."""
+    """Return each spec's priority in Kueue's order: its own value, the class it names, the cluster's default
+    class, 0."""
     errors = _missing_namespaces(cluster, specs)
     named = {(spec.priority_class_kind, spec.priority_class_name) for spec in specs if spec.priority_class_name}
     values = _class_values(cluster, named)
@@ -294,7 +295,8 @@ def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedErr
 def _store_jobs(
     cluster: Cluster, specs: Sequence[WorkloadSpec], new: Mapping[int, JobSpec], keys: Sequence[int], now: datetime
 ) -> dict[int, int]:
-    """The primary key of each JobSpec's row, by the instance's identity. The new ones get rows with these keys."""
+    """Return the primary key of each JobSpec's row, by the instance's identity. The new ones get rows with
+    these keys."""
     jobs = [spec.job for spec in specs if spec.job is not None]
     stored = {id(job): job.row_id for job in jobs if job.row_id is not None}
     if _are_taken(cluster, [(job.kind, job.namespace, job.name) for job in new.values()]):
@@ -316,7 +318,7 @@ def _store_jobs(
 
 
 def _are_taken(cluster: Cluster, jobs: Sequence[JobKey]) -> bool:
-    """Whether a job has one of these names, be it withdrawn."""
+    """Return whether a job has one of these names, be it withdrawn."""
     columns = [[kind for kind, _, _ in jobs], [space for _, space, _ in jobs], [name for _, _, name in jobs]]
     return bool(jobs) and bool(fetched_rows(_TAKEN_JOBS, [*columns, cluster.pk]))
 
@@ -380,7 +382,7 @@ def _store(
 
 
 def _pod_set_columns(pod_sets: Iterable[PodSetSpec]) -> Iterator[tuple[Any, ...]]:
-    """The columns of each pod set but its workload."""
+    """Yield the columns of each pod set but its workload."""
     for position, pod_set in enumerate(pod_sets):
         yield (
             position, pod_set.name, pod_set.count, pod_set.min_count, json_text(pod_set.template),
@@ -391,7 +393,8 @@ def _pod_set_columns(pod_sets: Iterable[PodSetSpec]) -> Iterator[tuple[Any, ...]
 def _surroundings(
     cluster: Cluster, specs: Iterable[WorkloadSpec], submitted_by: str
 ) -> tuple[dict[tuple[str, str], str], list[str]]:
-    """The present ClusterQueue of each LocalQueue, by namespace and name; and the groups of the user, by name."""
+    """Return the present ClusterQueue of each LocalQueue, by namespace and name; and the groups of the user, by
+    name."""
     wanted = {(spec.namespace, spec.queue_name) for spec in specs if spec.queue_name}
     spaces, names = {namespace for namespace, _ in wanted}, {name for _, name in wanted}
     found = fetched_rows(_SURROUNDINGS, [cluster.pk, list(spaces), list(names), submitted_by])

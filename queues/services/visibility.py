@@ -29,7 +29,7 @@ class Visibility:
     cohorts_now: frozenset[str] | None = None
 
     def sees_queue(self, name: str) -> bool:
-        """Whether this ClusterQueue may be shown."""
+        """Return whether this ClusterQueue may be shown."""
         return self.cluster_queues is None or name in self.cluster_queues
 
     def cohorts(self, queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> frozenset[str] | None:
@@ -45,7 +45,7 @@ class Visibility:
         return frozenset(found if self.cohorts_now is None else found & self.cohorts_now)
 
     def sees_cohort(self, name: str) -> bool:
-        """Whether the cohort of a visible ClusterQueue may be named."""
+        """Return whether the cohort of a visible ClusterQueue may be named."""
         return self.cohorts_now is None or name in self.cohorts_now
 
 
@@ -113,11 +113,11 @@ class Reader:
         return self._access.sees_everything
 
     def sees_namespace(self, name: str) -> bool:
-        """Whether workloads of this namespace may be named."""
+        """Return whether workloads of this namespace may be named."""
         return self._access.sees(name)
 
     def message(self, text: str) -> str:
-        """The message for this reader."""
+        """Return the message for this reader."""
         if self._access.sees_everything:
             return text
         victim = _OF_VICTIM.fullmatch(text)
@@ -136,7 +136,7 @@ class Reader:
         ]
 
     def manifest(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """A manifest with reduced messages in its status."""
+        """Return a manifest with reduced messages in its status."""
         status = manifest.get("status")
         if not isinstance(status, dict) or self._access.sees_everything:
             return manifest
@@ -145,6 +145,6 @@ class Reader:
 
 
 def readers_of(reach: Reach) -> dict[str, Reader]:
-    """A `Reader` for each cluster, by its name."""
+    """Return a `Reader` for each cluster, by its name."""
     shared = _Visibilities(reach)
     return {cluster.name: Reader(reach.access(cluster.pk), cluster, shared) for cluster in reach.clusters}

@@ -78,7 +78,7 @@ def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
 
 
 def _groups_of(cluster: Cluster, pods: Collection[tuple[str, str]]) -> set[JobKey]:
-    """The withdrawn groups of pods with these namespaces and names."""
+    """Return the withdrawn groups of pods with these namespaces and names."""
     if not pods:
         return set()
     rows = Job.objects.filter(

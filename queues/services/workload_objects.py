@@ -69,7 +69,7 @@ def apply_workloads(
 
 
 def workload_spec(row: Workload) -> WorkloadSpec:
-    """The spec of a row with prefetched pod sets. Applying it again changes nothing."""
+    """Return the spec of a row with prefetched pod sets. Applying it again changes nothing."""
     return WorkloadSpec(
         namespace=row.namespace,
         name=row.name,
@@ -88,7 +88,7 @@ def workload_spec(row: Workload) -> WorkloadSpec:
 
 
 def workload_manifest(row: Workload) -> dict[str, Any]:
-    """The manifest of a workload, with the fields that an API server adds, and its status."""
+    """Return the manifest of a workload, with the fields that an API server adds, and its status."""
     written = write_workload(workload_spec(row))
     written["metadata"] |= server_metadata(row)
     owners = owner_references(row)
@@ -99,7 +99,7 @@ def workload_manifest(row: Workload) -> dict[str, Any]:
 
 
 def owner_references(row: Workload) -> list[dict[str, Any]]:
-    """The job of a workload, as the object that owns it."""
+    """Return the job of a workload, as the object that owns it."""
     if row.job is None:
         return []
     return [
@@ -150,9 +150,8 @@ def workload_status(row: Workload) -> Status:
 
 
 def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
-    """The jobs that kueueweb started and whose Workload in the cluster does not show their quota: a Kueue would stop
-    them. One line each, with the reason if the cluster refused it.
-    """
+    """Return the jobs that kueueweb started and whose Workload in the cluster does not show their quota: a Kueue would
+    stop them. One line each, with the reason if the cluster refused it."""
     running = Workload.objects.filter(
         cluster=cluster, quota_reserved_at__isnull=False, job__isnull=False, pushed_sequence__gt=0
     ).exclude(status=WorkloadStatus.FINISHED)
@@ -170,7 +169,7 @@ def jobs_unknown_to_kueue(cluster: Cluster) -> list[str]:
 
 
 def _dispatch(row: Workload) -> Status:
-    """The worker that runs it, or the nominated workers."""
+    """Return the worker that runs it, or the nominated workers."""
     if row.multikueue.get("cluster"):
         return {"clusterName": row.multikueue["cluster"]}
     nominated = row.multikueue.get("nominated")

@@ -91,7 +91,7 @@ class _Health:
     push: PushState
 
     def problems(self) -> Iterator[str]:
-        """The reasons of its problems, the worst first."""
+        """Yield the reasons of its problems, the worst first."""
         cluster = self.cluster
         if cluster.mode != ClusterMode.OBSERVE and not leads(self.lease):
             yield "NoScheduler"

@@ -47,7 +47,7 @@ class WorkloadTotals:
     """Pending workloads by reason."""
 
     def reasons(self) -> list[tuple[str, int]]:
-        """The reasons, the most frequent first."""
+        """Return the reasons, the most frequent first."""
         return sorted(self.by_reason.items(), key=lambda item: (-item[1], item[0]))
 
 

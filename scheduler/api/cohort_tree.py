@@ -106,7 +106,7 @@ class CohortTreeSerializer(Shape):
 
 
 def cohort_tree(numbers: Numbers, visibility: Visibility) -> dict[str, Any]:
-    """The part of the tree that the user may see. The core shows cohorts in a cycle without parents."""
+    """Return the part of the tree that the user may see. The core shows cohorts in a cycle without parents."""
     shown = visibility.cohorts(numbers.cluster_queues, numbers.cohorts)
     cohorts = {name: entry for name, entry in numbers.cohorts.items() if shown is None or name in shown}
     queues: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -229,7 +229,7 @@ class ExplanationView(ClusterView):
 
 
 def explanation_json(found: Explanation, access: Access, cluster: Cluster) -> dict[str, Any]:
-    """The explanation as this reader may see it."""
+    """Return the explanation as this reader may see it."""
     return shown_explanation(asdict(found), access, cluster)
 
 

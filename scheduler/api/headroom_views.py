@@ -142,7 +142,7 @@ class _Shown:
     numbers: Numbers
 
     def queue(self, queue: LocalQueue, world: World) -> dict[str, Any]:
-        """The headroom in a LocalQueue."""
+        """Return the headroom in a LocalQueue."""
         name, namespace = queue.cluster_queue_name, queue.namespace
         active, _, message = local_queue_reason(queue, self.numbers)
         answer = {"cluster_queue": name, "active": active, "message": "" if active else message}
@@ -155,7 +155,7 @@ class _Shown:
         return answer | {"workloads": headroom.workloads, "resources": list(_resources(headroom))}
 
     def with_levels(self, queue: LocalQueue, world: World) -> dict[str, Any]:
-        """The same, with the headroom of each level."""
+        """Return the same, with the headroom of each level."""
         answer = {"namespace": queue.namespace, "name": queue.name, **self.queue(queue, world)}
         if world.objects.cluster_queue(queue.cluster_queue_name) is None:
             return answer | {"levels": []}

@@ -78,7 +78,7 @@ def cohort_statuses(cluster: Cluster, rows: Sequence[Cohort]) -> list[Status]:
 
 
 def _whole_share(share: float | str) -> int:
-    """The share in the form of Kueue's API: rounded up."""
+    """Return the share in the form of Kueue's API: rounded up."""
     return _INFINITE_SHARE if share == "Infinity" else math.ceil(float(share))
 
 
@@ -107,7 +107,7 @@ def _local_queue(
 
 
 def _past_usage(row: LocalQueue, consumed: Mapping[str, float]) -> Status:
-    """The usage that orders LocalQueues (admission fair sharing), as quantities."""
+    """Return the usage that orders LocalQueues (admission fair sharing), as quantities."""
     since = datetime.fromtimestamp(row.admission_fair_sharing["lastUpdate"], UTC)
     amounts = {resource: round(used * (1000 if resource == "cpu" else 1)) for resource, used in consumed.items()}
     return {

@@ -55,7 +55,7 @@ class Numbers:
 
 
 def read_numbers(cluster: Cluster) -> Numbers:
-    """The numbers of a cluster now."""
+    """Read the numbers of a cluster now."""
     return numbers_of([cluster])[cluster.pk]
 
 
@@ -89,7 +89,7 @@ which this World does not have.
 
 
 def numbers_of_rows(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
-    """The numbers of clusters by their keys, computed from the rows."""
+    """Return the numbers of clusters by their keys, computed from the rows."""
     if not clusters:
         return {}
     worlds = {cluster.pk: World(cluster_configuration(cluster)) for cluster in clusters}

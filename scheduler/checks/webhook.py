@@ -132,7 +132,7 @@ def pending_questions(cluster: Cluster) -> Iterator[Question]:
 
 
 def _silence(check: int) -> str:
-    """The cache key that records that the URL of a check did not answer."""
+    """Return the cache key that records that the URL of a check did not answer."""
     return f"webhook-check:{check}:silence"
 
 
@@ -141,7 +141,7 @@ def _is_due(key: str, now: float) -> bool:
 
 
 def _turn(key: str) -> float:
-    """The time from which on it may be called; 0 if it never was."""
+    """Return the time from which on it may be called; 0 if it never was."""
     attempt = cache.get(key)
     return 0.0 if attempt is None else float(attempt["at"])
 
@@ -224,13 +224,13 @@ def post(question: Question, now: float) -> WebhookAnswer:
 
 
 def signature(timestamp: str, body: bytes) -> str:
-    """The hex HMAC-SHA256 of `timestamp.body`, with which the receiver authenticates a request."""
+    """Return the hex HMAC-SHA256 of `timestamp.body`, with which the receiver authenticates a request."""
     key = settings.ADMISSION_CHECK_SIGNING_KEY.encode()
     return hmac.new(key, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
 def description(question: Question) -> Mapping[str, Any]:
-    """The description of a workload in the request; amounts are Kubernetes quantities."""
+    """Return the description of a workload in the request; amounts are Kubernetes quantities."""
     workload = question.workload
     return {
         "cluster": question.cluster.name,

@@ -28,7 +28,8 @@ def forget_lost_managers(now: datetime) -> None:
 
 
 def _lost(kind: str, rows: list[ManagedFields]) -> list[ManagedFields]:
-    """The rows of a kind whose object no longer exists. Objects are found by their names, which have an index."""
+    """Return the rows of a kind whose object no longer exists. Objects are found by their names, which have an
+    index."""
     declared = KINDS.get(kind)
     model: Any = declared.model if declared is not None else Workload if kind == "Workload" else Job
     there = model.objects.filter(name__in={row.name for row in rows}, cluster__in={row.cluster_id for row in rows})

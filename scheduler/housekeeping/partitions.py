@@ -13,13 +13,13 @@ MONTHS_AHEAD = 2
 
 
 def month_start(moment: datetime, months: int = 0) -> datetime:
-    """The first instant (UTC) of the month that is `months` after the moment's month."""
+    """Return the first instant (UTC) of the month that is `months` after the moment's month."""
     index = moment.year * 12 + moment.month - 1 + months
     return datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC)
 
 
 def partition_name(start: datetime) -> str:
-    """The table of the month that begins at `start`."""
+    """Return the table of the month that begins at `start`."""
     return f"scheduler_decision_{start:%Y_%m}"
 
 

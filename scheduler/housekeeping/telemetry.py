@@ -32,7 +32,7 @@ class ScrapeFailed(Exception):
 
 
 def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
-    """The text of a metrics endpoint, which must arrive completely within the timeout. Raises `ScrapeFailed`."""
+    """Return the text of a metrics endpoint, which must arrive completely within the timeout. Raises `ScrapeFailed`."""
     shown = without_credentials(url)
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ScrapeFailed(f"{shown!r} is not an http(s) URL")

@@ -53,7 +53,7 @@ class Families:
         self._retry_at: dict[str, float] = {}
 
     def unkept(self, rows: RowIndex, now: float) -> Wanted:
-        """The workloads whose variants are missing or outdated. Costs nothing without a policy."""
+        """Return the workloads whose variants are missing or outdated. Costs nothing without a policy."""
         due = [key for key, at in self._retry_at.items() if at <= now]
         for key in due:
             del self._retry_at[key]
@@ -107,8 +107,8 @@ class _Family:
         return self.parent is None or self.parent.status == WorkloadStatus.FINISHED
 
     def stale(self) -> list[Workload]:
-        """The variants to delete. Variants of a finished workload finish with it and stay, as does a variant whose
-        quota running pods use."""
+        """Return the variants to delete. Variants of a finished workload finish with it and stay, as does a variant
+        whose quota running pods use."""
         parent = self.parent
         if parent is None:
             return list(self.variants)
@@ -124,7 +124,7 @@ class _Family:
         )
 
     def missing(self) -> list[str]:
-        """The flavors that no variant pursues yet."""
+        """Return the flavors that no variant pursues yet."""
         if self.over or self.parent is None:
             return []
         stale = {row.pk for row in self.stale()}
@@ -133,14 +133,14 @@ class _Family:
 
 
 def _runs_as(parent: Workload, variant: Workload) -> bool:
-    """Whether the quota of the variant is that of its parent's pods."""
+    """Return whether the quota of the variant is that of its parent's pods."""
     flavors = {flavor for pod_set in parent.pod_sets.all() for flavor in pod_set.flavors.values()}
     runs = parent.has_variants and parent.quota_reserved_at is not None
     return runs and (not flavors or flavor_of(variant) in flavors)
 
 
 def flavor_of(variant: Workload) -> str:
-    """The flavor that a variant pursues."""
+    """Return the flavor that a variant pursues."""
     return str(variant.annotations.get(ALLOWED_FLAVORS, ""))
 
 

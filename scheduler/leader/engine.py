@@ -215,12 +215,12 @@ class Engine:
         return True
 
     def concerned(self) -> dict[str, int]:
-        """The workloads of the present batch, key -> row id: those that changed, take steps or are decided."""
+        """Return the workloads of the present batch, key -> row id: those that changed, take steps or are decided."""
         touched = self._builder.touched if self._builder is not None else ()
         return self._known({*self._concerned, *touched})
 
     def everything(self) -> dict[str, int]:
-        """Every workload, key -> row id."""
+        """Return every workload, key -> row id."""
         return self._known(self.rows.workloads)
 
     def _known(self, keys: Collection[str]) -> dict[str, int]:
@@ -299,8 +299,8 @@ class Engine:
         self._traces.took_in(changes.by_kind.get("workload", {}).keys(), now)
 
     def _due(self, changes: Changes, now: float, limit: int) -> list[str]:
-        """The workloads that may have a step due: those that just changed, those whose time has come, and then as
-        many of the others (which a change of configuration may affect) as fit a short batch."""
+        """Return the workloads that may have a step due: those that just changed, those whose time has come, and then
+        as many of the others (which a change of configuration may affect) as fit a short batch."""
         due = self.rows.due
         taken = self._timers.due(now)
         taken.update(key for key in changes.by_kind.get("workload", {}).values() if key in due)

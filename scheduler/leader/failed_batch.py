@@ -107,14 +107,14 @@ def _foreign_pods(node: Node) -> Iterator[dict[str, Any]]:
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of Kueue's Configuration that a scenario has."""
+    """Return the settings of Kueue's Configuration that a scenario has."""
     found = {key: configuration.get(key) for key in ("fairSharing", "admissionFairSharing", "featureGates")}
     found["transformations"] = (configuration.get("resources") or {}).get("transformations")
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _moved(value: Any, by: timedelta, key: str = "") -> Any:
-    """The same, with each time moved; values that JSON does not have become text."""
+    """Return the same, with each time moved; values that JSON does not have become text."""
     if isinstance(value, Mapping):
         return {name: _moved(item, by, name) for name, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):

@@ -97,8 +97,8 @@ class Observer(Engine):
 
 
 def _newly_true(before: Workload | None, after: Workload, type_: ConditionType) -> Condition | None:
-    """The condition, if it became true between the two states, also again at another time, or is true in a workload
-    that was not known before."""
+    """Return the condition, if it became true between the two states, also again at another time, or is true in a
+    workload that was not known before."""
     condition = after.condition(type_)
     if condition is None or not after.is_true(type_):
         return None

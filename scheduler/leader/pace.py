@@ -40,6 +40,6 @@ class Pacing:
             self._heard_at[key.partition("/")[0]] = now
 
     def pace(self, now: float) -> Pace:
-        """The pace of the next batch."""
+        """Return the pace of the next batch."""
         self._heard_at = {tenant: at for tenant, at in self._heard_at.items() if now - at < SHARED_SECONDS}
         return SHARED if len(self._heard_at) > 1 else ALONE

@@ -67,7 +67,7 @@ class Schedulings:
             recovery.drop()
 
     def _recovery(self, cluster: Cluster) -> Recovery:
-        """The cluster's scheduling; a new one, under a new epoch, where the mode has changed."""
+        """Return the cluster's scheduling; a new one, under a new epoch, where the mode has changed."""
         kind = Observer if cluster.is_mirrored else Engine
         known = self._recoveries.get(cluster.pk)
         if known is None or (known.engine is not None and type(known.engine) is not kind):

@@ -23,12 +23,12 @@ class Timers:
                 heapq.heappush(self._heap, (at, key))
 
     def first(self) -> float | None:
-        """The earliest deadline."""
+        """Return the earliest deadline."""
         self._forget_old()
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> set[str]:
-        """The workloads whose deadline has passed."""
+        """Return the workloads whose deadline has passed."""
         self._forget_old()
         due: dict[str, float] = {}
         while self._heap and self._heap[0][0] <= now:

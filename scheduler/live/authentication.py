@@ -63,7 +63,7 @@ def by_session_or_token(inner: Application) -> Application:
 
 
 def is_own_origin(scope: Scope) -> bool:
-    """Whether the page is kueueweb's own: its scheme, host and port are those of the socket, or trusted.
+    """Return whether the page is kueueweb's own: its scheme, host and port are those of the socket, or trusted.
 
     The host name alone is not enough, since other servers on the same machine share it.
     """
@@ -112,7 +112,7 @@ def _user_of_token(header: bytes) -> Any:
 
 
 async def _user_of_session(scope: Scope) -> Any:
-    """The user of the stored session; the session that opened the socket may have ended."""
+    """Return the user of the stored session; the session that opened the socket may have ended."""
     session = scope.get("session")
     if session is None or not session.session_key:
         return AnonymousUser()

@@ -106,12 +106,12 @@ class Feed:
         return frame
 
     def heartbeat(self) -> str | None:
-        """The position and the scheduler's last time. While the scheduler is silent, that time does not advance, so
-        the client sees that the figures are stale."""
+        """Return the position and the scheduler's last time. While the scheduler is silent, that time does not advance,
+        so the client sees that the figures are stale."""
         return None if self._epoch < 0 else orjson.dumps(self._head("heartbeat")).decode()
 
     def _reachable_from(self, audience: Audience) -> int:
-        """The first sequence from which a delta for this audience can start."""
+        """Return the first sequence from which a delta for this audience can start."""
         oldest = self._deltas[0][0] if self._deltas else self._sequence + 1
         return oldest if audience.sees_everything else max(oldest, self._moved_at + 1)
 
@@ -131,7 +131,7 @@ class Feed:
         return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()
 
     def _age_seconds(self) -> float:
-        """The age of the figures, by the clocks of scheduler and server."""
+        """Return the age of the figures, by the clocks of scheduler and server."""
         return round(max(0.0, (datetime.now(UTC) - moment(self._time)).total_seconds()), 3)
 
     def _head(self, type_: str) -> dict[str, Any]:
@@ -154,8 +154,8 @@ class Feed:
             await layer.group_discard(group(self._cluster), channel)
 
     def _readable(self, payload: str | bytes) -> dict[str, Any] | None:
-        """The frame, or None if it is unreadable. An unreadable frame must not end the stream; the next one fills
-        the gap."""
+        """Return the frame, or None if it is unreadable. An unreadable frame must not end the stream; the next one
+        fills the gap."""
         try:
             return read(payload)
         except ValueError as error:

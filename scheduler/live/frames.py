@@ -56,7 +56,7 @@ def read(payload: str | bytes) -> Data:
 
 
 def moment(text: object) -> datetime:
-    """The time of a frame. Raises ValueError unless it is an ISO 8601 time with an offset."""
+    """Return the time of a frame. Raises ValueError unless it is an ISO 8601 time with an offset."""
     if not isinstance(text, str):
         raise ValueError(f"its time is {text!r}, not a string")
     at = datetime.fromisoformat(text)
@@ -66,7 +66,7 @@ def moment(text: object) -> datetime:
 
 
 def empty() -> Data:
-    """The figures of a cluster without any data."""
+    """Return the figures of a cluster without any data."""
     return {"totals": {}, **{part: {} for part in PARTS}}
 
 
@@ -101,7 +101,7 @@ def named(keys: Iterable[str], more: bool = False) -> LiveWorkloads:
 
 
 def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
-    """One delta with the effect of all of them in order: the latest entry of each name."""
+    """Return one delta with the effect of all of them in order: the latest entry of each name."""
     merged: Data = {}
     removed: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     workloads: dict[str, None] = {}
@@ -127,12 +127,13 @@ def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
 
 
 def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audience) -> Data:
-    """The part of a delta or snapshot that the audience may see. `whole` is all data, used for sums and ancestors.
+    """Return the part of a delta or snapshot that the audience may see. `whole` is all data, used for sums and
+    ancestors.
 
     Hidden are queues outside the audience's rights, cohorts that contain only such queues, and workloads of other
-    namespaces. A foreign tenant's
-    slice is shown as occupied, without its holder. Totals count visible queues. Deltas that change the quota tree or
-    remove something are only for audiences that see everything; all others get a snapshot instead (`moves`).
+    namespaces. A foreign tenant's slice is shown as occupied, without its holder. Totals count visible queues. Deltas
+    that change the quota tree or remove something are only for audiences that see everything; all others get a snapshot
+    instead (`moves`).
     """
     if audience.namespaces is None:
         return dict(delta)

@@ -23,7 +23,7 @@ _MOST_GONE: Final = 1_000
 
 
 def gauges_key(cluster: str) -> str:
-    """The key of a cluster's gauges in Redis."""
+    """Return the key of a cluster's gauges in Redis."""
     return f"kueueweb:gauges:{cluster}"
 
 
@@ -52,7 +52,7 @@ class QueueGauges:
             _log.warning("cluster %s: the queues' gauges were not kept: %s", self._cluster, error)
 
     def _gone_queues(self, world: World) -> list[str]:
-        """The ClusterQueues of an earlier count that no longer exist, in the order of their removal."""
+        """Return the ClusterQueues of an earlier count that no longer exist, in the order of their removal."""
         there = set(world.cluster_queue_names())
         remembered = {**self._gone, **dict.fromkeys(sorted(self._there - there))}
         gone = [name for name in remembered if name not in there][-_MOST_GONE:]

@@ -55,7 +55,7 @@ _hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()
 
 
 def hub() -> Hub:
-    """The hub of the running event loop. A server has one; tests have many."""
+    """Return the hub of the running event loop. A server has one; tests have many."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
         _hubs[loop] = Hub()

@@ -27,18 +27,19 @@ class Published:
 
 
 def leads(lease: Lease | None) -> bool:
-    """Whether the lease is held and was renewed lately."""
+    """Return whether the lease is held and was renewed lately."""
     newest = timezone.now() - timedelta(seconds=ALIVE_SECONDS)
     return lease is not None and lease.renewed_at is not None and lease.renewed_at >= newest
 
 
 def read_published(cluster: Cluster) -> Published | None:
-    """The figures of the present leader; None without a leader, without Redis, or before its first snapshot."""
+    """Read the figures of the present leader; None without a leader, without Redis, or before its first snapshot."""
     return published_of([cluster]).get(cluster.pk)
 
 
 def published_of(clusters: Sequence[Cluster]) -> dict[int, Published]:
-    """The figures of the present leaders by cluster, without clusters that have none: one query, one read of Redis."""
+    """Return the figures of the present leaders by cluster, without clusters that have none: one query, one read of
+    Redis."""
     leaders = {lease.cluster_id: lease for lease in Lease.objects.filter(cluster__in=clusters) if leads(lease)}
     led = [cluster for cluster in clusters if cluster.pk in leaders]
     if not led:

@@ -57,7 +57,7 @@ Send = Callable[[str, bytes, bytes | None], object]
 
 
 def snapshot_key(cluster: str) -> str:
-    """The key of a cluster's last snapshot in Redis."""
+    """Return the key of a cluster's last snapshot in Redis."""
     return f"kueueweb:live:{cluster}"
 
 
@@ -68,7 +68,7 @@ def heartbeat_key(cluster: str) -> str:
 
 
 def group(cluster: str) -> str:
-    """The channel-layer group of a cluster's frames."""
+    """Return the channel-layer group of a cluster's frames."""
     return f"live.{cluster}"
 
 
@@ -149,7 +149,7 @@ _PARTS: Final[tuple[Literal["cluster_queues", "cohorts", "devices"], ...]] = ("c
 
 
 def difference(before: LiveData, after: LiveData) -> LiveChanges:
-    """The entries of `after` that differ from `before`, whole, and the names of removed ones."""
+    """Return the entries of `after` that differ from `before`, whole, and the names of removed ones."""
     delta: LiveChanges = {}
     removed: LiveRemoved = {}
     if before["totals"] != after["totals"]:
@@ -169,7 +169,7 @@ def difference(before: LiveData, after: LiveData) -> LiveChanges:
 
 
 def numbers(world: World, rows: RowIndex) -> LiveData:
-    """All figures of a cluster."""
+    """Return all figures of a cluster."""
     cluster_queues = {
         name: cluster_queue_numbers(world.cluster_queue_status(name)) for name in world.cluster_queue_names()
     }
@@ -295,7 +295,7 @@ class _Mig(TypedDict):
 
 
 def _mig(held: DeviceSlice) -> _Mig:
-    """The MIG instances of a slice, with their positions; empty for a slice without any."""
+    """Return the MIG instances of a slice, with their positions; empty for a slice without any."""
     instances = [LiveMigInstance(**mig_instance(found)) for found in held.mig_instances]
     return {"mig": instances} if instances else {}
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def user_group(user_id: int | str) -> str:
-    """The channel-layer group of a user's live streams."""
+    """Return the channel-layer group of a user's live streams."""
     return f"live-of-user.{user_id}"
 
 

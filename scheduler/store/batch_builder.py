@@ -71,7 +71,7 @@ def preemption_detail(preemption: Preempt) -> dict[str, Any]:
 
 
 def described_admission(admission: Admit, workload: Workload) -> str:
-    """The ClusterQueue, the wait time in Kueue's words, and the flavors."""
+    """Return the ClusterQueue, the wait time in Kueue's words, and the flavors."""
     flavors = "; ".join(
         f"{pod_set.name} ({pod_set.count}): "
         + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
@@ -155,7 +155,7 @@ class BatchBuilder:
         return step
 
     def _is_wanted(self, key: str) -> bool:
-        """Whether the workload is active after the changes of this batch."""
+        """Return whether the workload is active after the changes of this batch."""
         if key in self._deactivated or key in self._activated:
             return key in self._activated
         return self._rows.workloads[key].active
@@ -394,7 +394,7 @@ class BatchBuilder:
     def batch(
         self, cluster_id: int, cluster_name: str, epoch: int, generation: int, change_ids: tuple[int, ...]
     ) -> Batch:
-        """The batch to save: each changed workload once, in its state after the last cycle."""
+        """Return the batch to save: each changed workload once, in its state after the last cycle."""
         for key in self._touched:
             workload, entry = self._world.workload(key), self._rows.workloads.get(key)
             if workload is not None and entry is not None:
@@ -437,7 +437,7 @@ class BatchBuilder:
         )
 
     def _is_news(self, workload: Workload) -> bool:
-        """Whether the decision must be pushed although the same pods should run as before."""
+        """Return whether the decision must be pushed although the same pods should run as before."""
         return workload.key in self._moved or (workload.key in self._evicted and self._rows.may_run(workload))
 
     def _counted(self, entry: WorkloadRow, key: str) -> list[dict[str, Any]] | None:

@@ -76,7 +76,7 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
 
 
 def _pods_ready_block(manifest: Mapping[str, Any], *, strict: bool) -> Mapping[str, Any] | None:
-    """The block, unless the gate DisableWaitForPodsReady is on."""
+    """Return the block, unless the gate DisableWaitForPodsReady is on."""
     if is_on(manifest, gates.DISABLE_WAIT_FOR_PODS_READY):
         return None
     block: Mapping[str, Any] | None = manifest.get("waitForPodsReady")
@@ -142,6 +142,6 @@ def _device_classes(mapping: Mapping[str, Any]) -> DeviceClassMapping:
 
 
 def _sources(mapping: Mapping[str, Any], kind: str) -> Iterator[tuple[str, str, str]]:
-    """The driver, name and selector of each source of a kind."""
+    """Yield the driver, name and selector of each source of a kind."""
     for each in (source[kind] for source in mapping.get("sources") or () if source.get(kind)):
         yield each["driver"], each["name"], each["deviceSelector"]["cel"]["expression"]

@@ -65,8 +65,8 @@ def read_device_objects(
 
 
 def _manifests(cluster_id: int, kind: str, names: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """The stored objects of a kind by `namespace/name`, or by their name where they have no namespace; if `names` is
-    given, only these."""
+    """Return the stored objects of a kind by `namespace/name`, or by their name where they have no namespace; if
+    `names` is given, only these."""
     rows = ClusterObject.objects.filter(cluster_id=cluster_id, kind=kind)
     if names is not None:
         rows = rows.filter(name__in={name.rpartition("/")[2] for name in names})

@@ -75,8 +75,8 @@ def followers_of(clusters: Sequence[Cluster]) -> dict[tuple[int, str, str], list
 
 
 def _with_others(row: NodeRow, node: Node) -> Node:
-    """The node with only the requests of unmanaged pods. Pods of our workloads that another scheduler placed hold quota
-    already."""
+    """Return the node with only the requests of unmanaged pods. Pods of our workloads that another scheduler placed
+    hold quota already."""
     ours = row.unplaced_usage
     if not ours:
         return node

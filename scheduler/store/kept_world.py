@@ -102,8 +102,8 @@ def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
 
 
 def changed_rows(cluster: Cluster) -> dict[str, dict[int, str]]:
-    """The rows of this transaction that differ from the rows of the kept World, which is not changed: kind -> row id ->
-    key. Raises KeyError if no World of the cluster is kept."""
+    """Return the rows of this transaction that differ from the rows of the kept World, which is not changed: kind ->
+    row id -> key. Raises KeyError if no World of the cluster is kept."""
     with _kept_lock:
         before = _kept[cluster.pk].versions
     found = {kind: _difference(before.get(kind, {}), _versions(kind, cluster.pk)) for kind in _TABLES}
@@ -117,7 +117,7 @@ def forget_world(cluster: Cluster) -> None:
 
 
 def _take(cluster: Cluster) -> _Kept:
-    """The kept World, or a new one if the cluster's own settings changed, because they affect how everything is
+    """Return the kept World, or a new one if the cluster's own settings changed, because they affect how everything is
     read."""
     configuration = (cluster.configuration, cluster.device_plugin_configuration, cluster.placement)
     with _kept_lock:

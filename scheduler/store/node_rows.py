@@ -61,7 +61,7 @@ def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int
 
 
 def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
-    """A foreign slice. An unreadable annotation counts as the whole device until an operator resolves it."""
+    """Return a foreign slice. An unreadable annotation counts as the whole device until an operator resolves it."""
     device = allocation.device
     assert device is not None  # the caller leaves out slices of devices that the node does not list
     whole = bool(allocation.malformed)

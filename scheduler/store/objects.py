@@ -23,7 +23,7 @@ def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]
 
 
 def read_objects(kind: str, cluster_id: int, ids: Ids = None) -> dict[int, Any]:
-    """The objects of a kind (its name in lower case, as in a Change) by row id; without `ids`, all of the cluster.
+    """Read the objects of a kind (its name in lower case, as in a Change) by row id; without `ids`, all of the cluster.
 
     A deleted row is absent from the result.
     """
@@ -33,7 +33,7 @@ def read_objects(kind: str, cluster_id: int, ids: Ids = None) -> dict[int, Any]:
 
 
 def read_objects_of(kind: str, cluster_ids: Collection[int]) -> dict[int, list[Any]]:
-    """The objects of a kind by cluster: as many queries for several clusters as for one."""
+    """Read the objects of a kind by cluster: as many queries for several clusters as for one."""
     found = _BY_LOWER_NAME[kind]
     objects: dict[int, list[Any]] = {pk: [] for pk in cluster_ids}
     for row in found.model.objects.prefetch_related(*found.prefetch).filter(cluster__in=cluster_ids):

@@ -46,7 +46,7 @@ def read_placement(
     nodes: Mapping[str, Sequence[str | None]],
     slices: Sequence[StoredSlice],
 ) -> Placement | None:
-    """The placement as decided, without removed replicas (their node is null; `left_over` returns their stored
+    """Read the placement as decided, without removed replicas (their node is null; `left_over` returns their stored
     slices). None for a workload that was admitted on quota alone."""
     held: dict[tuple[str, int, int], list[DeviceSlice]] = {}
     for stored in slices:
@@ -90,8 +90,8 @@ def left_over(nodes: Mapping[str, Sequence[str | None]], slices: Sequence[Stored
 
 
 def placed_nodes(workload: Workload, pod_set: str) -> list[str | None]:
-    """The node of each replica by number, None for removed replicas of an elastic job; empty for a pod set that was
-    admitted on quota alone."""
+    """Return the node of each replica by number, None for removed replicas of an elastic job; empty for a pod set that
+    was admitted on quota alone."""
     if workload.placement is None:
         return []
     nodes = {pod.replica: pod.node for pod in workload.placement.pods_of(pod_set)}
@@ -110,7 +110,7 @@ class HeldSlice:
 
 
 def held_slices(workload: Workload) -> Iterator[HeldSlice]:
-    """Every slice that the workload holds; containers count as HAMi counts them, init containers first."""
+    """Yield every slice that the workload holds; containers count as HAMi counts them, init containers first."""
     if workload.placement is None or workload.admission is None:
         return
     names = {

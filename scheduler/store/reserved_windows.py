@@ -101,7 +101,7 @@ def holders_against(rule: ReservationRule, nodes: Collection[str], users: Iterab
 
 
 def nodes_of(cluster: Cluster, rules: Collection[ReservationRule]) -> dict[str, tuple[str, ...]]:
-    """The names of the present nodes of each reservation, sorted."""
+    """Return the names of the present nodes of each reservation, sorted."""
     if not rules:
         return {}
     columns = ("name", "labels", "ready", "unschedulable", "cordoned", "draining")
@@ -113,7 +113,7 @@ def nodes_of(cluster: Cluster, rules: Collection[ReservationRule]) -> dict[str, 
 
 
 def users_of(cluster: Cluster, nodes: Collection[str]) -> list[NodeUser]:
-    """The workloads that use some of the nodes, by namespace and name."""
+    """Return the workloads that use some of the nodes, by namespace and name."""
     if not nodes:
         return []
     names = list(nodes)
@@ -137,7 +137,7 @@ def users_of(cluster: Cluster, nodes: Collection[str]) -> list[NodeUser]:
 
 
 def _hosts_of(topology: Mapping[str, Any]) -> set[str]:
-    """The nodes of a topology assignment that ends with the hostname."""
+    """Return the nodes of a topology assignment that ends with the hostname."""
     if (topology.get("levels") or [""])[-1] != HOSTNAME_LABEL:
         return set()
     return {domain["values"][-1] for domain in topology["domains"]}

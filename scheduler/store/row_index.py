@@ -373,14 +373,14 @@ class RowIndex:
     # -- Queries -------------------------------------------------------------------------------------------------------
 
     def cluster_queue_of(self, workload: Workload) -> str:
-        """The ClusterQueue of the workload's LocalQueue; empty if there is no such LocalQueue."""
+        """Return the ClusterQueue of the workload's LocalQueue; empty if there is no such LocalQueue."""
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
 
     def context(
         self, workload: Workload, configuration: Configuration, now: float, *, wanted: bool | None = None
     ) -> WorkloadContext:
-        """The inputs of a workload's next step. A workload without running pods counts as stopped."""
+        """Return the inputs of a workload's next step. A workload without running pods counts as stopped."""
         entry = self.workloads[workload.key]
         queue = self.cluster_queue_of(workload)
         reserving = workload.admission.cluster_queue if workload.admission else ""
@@ -411,8 +411,8 @@ class RowIndex:
         return self.workloads[workload.key].pods_stopped or not self.may_run(workload)
 
     def may_run(self, workload: Workload) -> bool:
-        """Whether pods of a workload with quota may exist: it has a job, and was admitted or took over pods of another
-        slice."""
+        """Return whether pods of a workload with quota may exist: it has a job, and was admitted or took over pods of
+        another slice."""
         took_over = workload.admission is not None and workload.replaces is not None
         return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
 
@@ -443,7 +443,7 @@ class RowIndex:
         return found.key if found is not None and waits else ""
 
     def gave_up_replicas(self, workload: Workload) -> list[str]:
-        """The removed replicas whose slices are still stored, as `pod set/number`, in order."""
+        """Return the removed replicas whose slices are still stored, as `pod set/number`, in order."""
         entry = self.workloads[workload.key]
         held = {(pod.pod_set, pod.replica) for pod in entry.placement.pods} if entry.placement else set()
         placement = placement_of(workload)
@@ -451,7 +451,7 @@ class RowIndex:
         return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
-        """The device's row; None if its node no longer lists it."""
+        """Return the device's row; None if its node no longer lists it."""
         stored = self.devices.get((node, uuid))
         if stored is None:
             return None
@@ -480,12 +480,12 @@ _CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "coh
 
 
 def _unchecked(queue: ClusterQueue | None, has_variants: bool) -> ClusterQueue | None:
-    """The ClusterQueue as a workload sees it: a parent of variants has no admission checks, they do (Kueue)."""
+    """Return the ClusterQueue as a workload sees it: a parent of variants has no admission checks, they do (Kueue)."""
     return replace(queue, admission_checks=()) if queue is not None and has_variants else queue
 
 
 def placement_of(workload: Workload) -> Placement | None:
-    """The nodes of its pods; None without quota."""
+    """Return the nodes of its pods; None without quota."""
     return workload.placement if workload.admission is not None else None
 
 
@@ -504,7 +504,7 @@ def places(placement: Placement | None) -> frozenset[Place]:
 
 
 def should_run(workload: Workload) -> bool:
-    """Whether its pods should run: admitted, and not asked to stop."""
+    """Return whether its pods should run: admitted, and not asked to stop."""
     return workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
 
 

@@ -64,7 +64,7 @@ def hold_rows(cluster_id: int, workloads: Collection[int]) -> Iterator[None]:
 
 
 def _is_temporary(error: OperationalError) -> bool:
-    """Whether it is a lock timeout, a deadlock or a serialisation failure."""
+    """Return whether it is a lock timeout, a deadlock or a serialisation failure."""
     return getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}
 
 
@@ -114,7 +114,7 @@ def _write(statements: JoinedStatements, batch: Batch) -> None:
 
 
 def offenders(batch: Batch) -> list[WorkloadWrite]:
-    """The admissions of the batch that a database constraint rejects even on their own. Nothing is written."""
+    """Return the admissions of the batch that a database constraint rejects even on their own. Nothing is written."""
     return [write for write in batch.workloads if write.workload.admission is not None and _is_refused(batch, write)]
 
 

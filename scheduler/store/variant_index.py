@@ -57,7 +57,7 @@ class VariantIndex:
     # -- Queries -------------------------------------------------------------------------------------------------------
 
     def is_parent(self, workload: Workload) -> bool:
-        """Whether the workload is the parent of variants, one for each flavor of its ClusterQueue."""
+        """Return whether the workload is the parent of variants, one for each flavor of its ClusterQueue."""
         if not self._rows.features.concurrent_admission:
             return False
         queue = self._rows.cluster_queues.get(self._rows.cluster_queue_of(workload))
@@ -65,7 +65,7 @@ class VariantIndex:
         return has_policy and not workload.parent and not workload.is_charged
 
     def parent_of(self, key: str) -> str:
-        """The key of the parent, if the workload is one or a variant of one; else empty."""
+        """Return the key of the parent, if the workload is one or a variant of one; else empty."""
         if not (self._rows.features.concurrent_admission or self._by_parent):
             return ""
         workload = self._world.workload(key)
@@ -140,7 +140,7 @@ class VariantIndex:
         )
 
     def waits_for_parent(self, workload: Workload) -> bool:
-        """Whether the workload is a variant that gives its quota back when its parent has stopped."""
+        """Return whether the workload is a variant that gives its quota back when its parent has stopped."""
         parent = self._parent(workload.parent)
         return parent is not None and self.is_parent(parent)
 

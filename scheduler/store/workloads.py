@@ -185,7 +185,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int:
-    """A number in an annotation. One that the webhook would have refused is ignored."""
+    """Return a number in an annotation. One that the webhook would have refused is ignored."""
     return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else 0
 
 
@@ -230,7 +230,7 @@ def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
 
 
 def shortened(text: str, max_length: int) -> str:
-    """The text, cut to the length that Kubernetes keeps, with a mark if it was cut."""
+    """Return the text, cut to the length that Kubernetes keeps, with a mark if it was cut."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
@@ -254,5 +254,5 @@ def seconds(time: datetime | None) -> float | None:
 
 
 def moment(time: float) -> datetime:
-    """The aware time of seconds since the epoch."""
+    """Return the aware time of seconds since the epoch."""
     return datetime.fromtimestamp(time, UTC)

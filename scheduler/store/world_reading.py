@@ -42,7 +42,7 @@ def read_whole_world(cluster: Cluster, now: float) -> tuple[World, RowIndex]:
 
 
 def _empty(cluster: Cluster) -> tuple[World, RowIndex]:
-    """A World with the cluster's settings, and the reader of its rows."""
+    """Return a World with the cluster's settings, and the reader of its rows."""
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(cluster_configuration(cluster))
     rows = RowIndex(cluster.pk, world)

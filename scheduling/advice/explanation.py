@@ -193,7 +193,7 @@ _BEST_FIRST = (
 
 
 def _of_variants(found: Sequence[tuple[WorkloadInfo, Explanation]]) -> Explanation:
-    """The explanation of the variant that is nearest to its start, with the verdict and the sentence of each."""
+    """Return the explanation of the variant that is nearest to its start, with the verdict and the sentence of each."""
     _, best = min(found, key=lambda each: _BEST_FIRST.index(each[1].state))
     verdicts = [
         verdict for info, each in found for verdict in each.flavors if verdict.flavor == info.workload.variant_flavor
@@ -268,7 +268,7 @@ class _Order:
         )
 
     def _contenders(self) -> Iterator[Waiting]:
-        """The heads of the cohort's other ClusterQueues that are decided before the head of its own."""
+        """Yield the heads of the cohort's other ClusterQueues that are decided before the head of its own."""
         entries: list[Entry] = []
         for cq in self._state.tree_of(self._cq)[:MAX_CONTENDERS]:
             head = next(iter(cq.queue.in_order()), None) if cq is not self._cq else self._queue[0]
@@ -349,7 +349,7 @@ class _Search:
         return self._parts.nominate(self._info, self._cq).assignment.mode is Mode.FIT
 
     def _planned_start(self, rule: Rule) -> tuple[PlannedStart | None, str]:
-        """Its protected planned start, or a sentence why it has none; neither without backfill."""
+        """Return its protected planned start, or a sentence why it has none; neither without backfill."""
         if self._cq.spec.backfill is None or rule in (Rule.PLANNED_START, Rule.USER_LIMIT):
             return None, ""
         found = self._parts.planner.planned_start(self._info, self._cq)
@@ -363,8 +363,8 @@ class _Search:
         return self._parts.planner.delayed_by(self._info, self._cq, self._entry.assignment)
 
     def _exceeds_empty_nodes(self, verdicts: Sequence[FlavorVerdict]) -> bool:
-        """Whether some pod set has no choice of flavors whose nodes would take it even if they were empty. A choice is
-        one flavor of each resource group that it requests."""
+        """Return whether some pod set has no choice of flavors whose nodes would take it even if they were empty. A
+        choice is one flavor of each resource group that it requests."""
         flavors: dict[str, dict[int, list[str]]] = {}
         for verdict in verdicts:
             for name in verdict.pod_sets if verdict.resources else ():
@@ -382,7 +382,7 @@ class _Search:
         )
 
     def _rule(self) -> Rule:
-        """The mildest refusal of the pod set group that is refused worst."""
+        """Return the mildest refusal of the pod set group that is refused worst."""
         worst: Refusal | None = None
         for refusals in self._entry.assignment.refusals:
             mildest = min(refusals, key=lambda refusal: (SEVERITY[refusal.reason], -refusal.kind), default=None)
@@ -453,7 +453,7 @@ class _Search:
         return Rule.NONE, ""
 
     def _with_others(self, group: GroupState, slot: FlavorSlot) -> list[str]:
-        """The flavor and those found for the other resource groups, whose labels select nodes, too."""
+        """Return the flavor and those found for the other resource groups, whose labels select nodes, too."""
         others = {
             choice.flavor
             for result in self._entry.assignment.pod_sets
@@ -530,7 +530,7 @@ def _victim(target: Target) -> Victim:
 
 
 def _sentence(text: str) -> str:
-    """The text with a capital and a full stop."""
+    """Return the text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
 
 

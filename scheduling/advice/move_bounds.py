@@ -58,7 +58,7 @@ class MoveBounds:
         return [*self._domains(name, levels.index(request.slices[0].topology) + 1, within)]
 
     def slice_size(self, info: WorkloadInfo, pod_set: str) -> int:
-        """The number of pods in a slice of a pod set; 0 without slices."""
+        """Return the number of pods in a slice of a pod set; 0 without slices."""
         request = self._request(info, pod_set)
         return request.slices[0].size if request is not None and request.slices else 0
 
@@ -92,7 +92,7 @@ class MoveBounds:
         return frozenset(name for number in numbers for name in leaves.node_names(leaves.tree.leaf_keys[number]))
 
     def _domains(self, flavor: str, depth: int, within: frozenset[str]) -> list[frozenset[str]]:
-        """The domains of a level that contain some of these nodes, emptiest first."""
+        """Return the domains of a level that contain some of these nodes, emptiest first."""
         tree = self._state.topology_flavors[flavor].leaves.tree
         domains = [self._nodes_below(flavor, values) & within for values in tree.values[depth - 1]]
         busy = {name: 0 for domain in domains for name in domain}

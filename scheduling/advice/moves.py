@@ -101,11 +101,12 @@ class MoveAdvice:
 
 
 def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MAX_MOVES) -> MoveAdvice:
-    """The fewest moves of running pods that would give a pending workload its devices, over the flavors with quota.
+    """Return the fewest moves of running pods that would give a pending workload its devices, over the flavors with
+    quota.
 
     Pods that are being evicted or are never reclaimed are not moved. Pods with a topology stay within their topology
-    request. Every plan was tried on the state (which is unchanged afterwards): after its moves the scheduler admits
-    the workload. Raises KeyError for an unknown workload.
+    request. Every plan was tried on the state (which is unchanged afterwards): after its moves the scheduler admits the
+    workload. Raises KeyError for an unknown workload.
     """
     info = state.workloads[key]
     if info.workload.admission is not None:
@@ -150,7 +151,7 @@ def _fewest(
     bounds: MoveBounds,
     max_moves: int,
 ) -> MovePlan | None:
-    """The confirmed plan with the fewest moves over flavors and domains."""
+    """Return the confirmed plan with the fewest moves over flavors and domains."""
     planner = MovePlanner(state.fleet, _movable(state), lambda key, pod: bounds.of_pod(state.workloads[key], pod))
     tries = max(_MIN_TRIES, _MAX_TRIES // len(candidates))
     best: MovePlan | None = None
@@ -182,7 +183,7 @@ def _parts(state: State, info: WorkloadInfo, flavors: Sequence[str], nodes: Node
 
 
 def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
-    """The workloads whose pods may be moved, with their pod sets."""
+    """Return the workloads whose pods may be moved, with their pod sets."""
     return {
         key: _to_place(state, info, [_flavors_held(info, pod_set.name) for pod_set in info.pod_sets])
         for key, info in state.workloads.items()
@@ -226,7 +227,7 @@ def _asks_for_devices(state: State, info: WorkloadInfo) -> bool:
 
 
 def _flavor_choices(state: State, info: WorkloadInfo) -> Iterable[tuple[str, ...]]:
-    """One flavor of each resource group of the workload's ClusterQueue, in their order."""
+    """Return one flavor of each resource group of the workload's ClusterQueue, in their order."""
     cq = state.cluster_queues[info.cluster_queue]
     return islice(product(*([slot.name for slot in group.flavors] for group in cq.groups)), _MAX_FLAVOR_CHOICES)
 

@@ -185,8 +185,8 @@ class Planner:
     # -- the plans that a workload must not delay ----------------------------------------------------------------------
 
     def _plans_before(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Iterator[_Plan]:
-        """The plan of its own queue, and of each queue of its cohort that waits for quota which the workload would
-        borrow."""
+        """Yield the plan of its own queue, and of each queue of its cohort that waits for quota which the workload
+        would borrow."""
         own = self._first_plan(cq, cq.queue.firsts_before(info))
         if own is not None:
             yield own
@@ -201,7 +201,7 @@ class Planner:
                 yield plan
 
     def _first_plan(self, cq: ClusterQueueState, waiting: Iterable[WorkloadInfo]) -> _Plan | None:
-        """The plan of the first waiting workload that can have one. Others block nothing."""
+        """Return the plan of the first waiting workload that can have one. Others block nothing."""
         candidates = list(islice((info for info in waiting if self._waits_for_room(info, cq)), MAX_CANDIDATES))
         candidates = [info for info in candidates if self._fit(info, cq) is None]  # the others wait for no end
         if not candidates:
@@ -221,7 +221,7 @@ class Planner:
         return known and info.workload.replaces is None and self._state.namespace_matches(info, cq)
 
     def _plan(self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended) -> _Plan | None:
-        """The plan of a workload; None if it does not fit even after all ends."""
+        """Return the plan of a workload; None if it does not fit even after all ends."""
         first = 0
         for start, end in spans_of_closing(self._state, info):
             last = bisect_left(ends, end, key=lambda each: each[0])
@@ -236,9 +236,9 @@ class Planner:
     def _plan_between(
         self, info: WorkloadInfo, cq: ClusterQueueState, ends: Ends, ended: _Ended, span: tuple[float, int, int]
     ) -> _Plan:
-        """The plan of a workload that fits after the last end of a span (its start, and the numbers of ends before it
-        and by its end): a binary search for the first end after which it fits. An end takes no place away, so that it
-        fits after all later ones, too."""
+        """Return the plan of a workload that fits after the last end of a span (its start, and the numbers of ends
+        before it and by its end): a binary search for the first end after which it fits. An end takes no place away, so
+        that it fits after all later ones, too."""
         start, low, high = span
         usage: dict[Cell, int] = {}
         while low < high:
@@ -299,8 +299,8 @@ class Planner:
         return [(end, info) for end, _, info in sorted(found, key=lambda each: each[:2])]
 
     def _end(self, info: WorkloadInfo) -> float | None:
-        """The declared end of a workload that holds quota; None without a limit. One that is not admitted yet ends at
-        the earliest if it is admitted now. An overdue one ends now, and so does one whose pods are stopping."""
+        """Return the declared end of a workload that holds quota; None without a limit. One that is not admitted yet
+        ends at the earliest if it is admitted now. An overdue one ends now, and so does one whose pods are stopping."""
         now = self._state.now
         if info.evicted:
             return now
@@ -345,5 +345,5 @@ class Planner:
 
 
 def _order(info: WorkloadInfo, cq: ClusterQueueState) -> tuple[int, float, str, str]:
-    """The order across queues: class and time, or the multifactor priority where the root cohort weighs it."""
+    """Return the order across queues: class and time, or the multifactor priority where the root cohort weighs it."""
     return info.order if cq.ordered_across else info.class_order

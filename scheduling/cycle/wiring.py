@@ -127,5 +127,5 @@ class CycleParts:
 
 
 def _no_victims(cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int) -> tuple[Mode, int]:
-    """The oracle of planned starts, which preempt nothing."""
+    """Return the oracle of planned starts, which preempt nothing."""
     return Mode.NO_CANDIDATES, level

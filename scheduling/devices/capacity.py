@@ -50,9 +50,10 @@ def flavor_capacity(
     vendors: Sequence[DeviceVendor],
     transformations: Sequence[Transformation] = (),
 ) -> list[FlavorCapacity]:
-    """Every resource with a quota, sorted by name. Nodes out of service count too, because a cordon is temporary. A
-    node that does not report a resource has none of it; the capacity of a resource that only transformations produce is
-    computed from the nodes' own resources.
+    """Return every resource with a quota, sorted by name.
+
+    Nodes out of service count too, because a cordon is temporary. A node that does not report a resource has none of
+    it; the capacity of a resource that only transformations produce is computed from the nodes' own resources.
     """
     reached = [node for node in nodes if matches_node_selector(flavor.node_labels, node.selectable_labels)]
     of_devices = _device_amounts(reached, vendors)
@@ -82,7 +83,7 @@ def _made_of(resource: str, stated: Callable[[str], int], transformations: Itera
 
 
 def _device_amounts(nodes: Iterable[Node], vendors: Sequence[DeviceVendor]) -> dict[str, int]:
-    """The amounts of registered devices under their vendors' resource names: slots, memory in the vendor's unit,
+    """Return the amounts of registered devices under their vendors' resource names: slots, memory in the vendor's unit,
     percent of cores."""
     rows = {vendor.common_word: vendor.resources for vendor in vendors}
     amounts: dict[str, int] = {}

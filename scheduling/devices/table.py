@@ -34,7 +34,7 @@ _FOR_ONE = (FitKind.ENFLAME_GCU, FitKind.KUNLUN_XPU)
 
 
 def filtering(request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints) -> DeviceConstraints:
-    """The constraints that the vendor's fit applies to the request."""
+    """Return the constraints that the vendor's fit applies to the request."""
     if rules.uuid_filter and not ignores_filters(request, rules):
         return constraints
     return replace(constraints, use_uuids=(), nouse_uuids=())
@@ -65,7 +65,8 @@ class ChangeLog:
         self._rows.append(row)
 
     def since(self, mark: int) -> Integers | None:
-        """The rows that changed since that mark, without repetitions; None if the log does not reach back that far."""
+        """Return the rows that changed since that mark, without repetitions; None if the log does not reach back that
+        far."""
         if mark < self._dropped:
             return None
         return np.unique(np.array(self._rows[mark - self._dropped :], dtype=np.int64))
@@ -233,7 +234,7 @@ class DeviceTable:
         return list(self.mig.get(uuid, ()))
 
     def device_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
-        """The devices of a vendor that the pod's constraints allow, whatever their health and usage."""
+        """Return the devices of a vendor that the pod's constraints allow, whatever their health and usage."""
         key = (vendor, constraints, type_filter)
         mask = self._device_masks.get(key)
         if mask is None:
@@ -278,7 +279,7 @@ class DeviceTable:
         return serving
 
     def total_cores(self, rules: FitRules, constraints: DeviceConstraints, rows: slice | Integers) -> Integers | None:
-        """The cores that each device has for a pod; None if its vendor ignores cores."""
+        """Return the cores that each device has for a pod; None if its vendor ignores cores."""
         if rules.slots_only or rules.hardware_profiles or constraints.app_class == ONLINE:
             return None
         totals: Integers = self.totals[CORES, rows]
@@ -356,7 +357,7 @@ class DeviceTable:
         return row is None or bool((self.free[:, row] < 0).any())
 
     def most_free(self, resource: str, rows: Integers) -> int:
-        """The largest free amount of a resource on any of the rows; 0 if none has it."""
+        """Return the largest free amount of a resource on any of the rows; 0 if none has it."""
         column = self._columns.get(resource)
         return max(0, int(self.free[column, rows].max())) if column is not None and len(rows) else 0
 

@@ -76,7 +76,7 @@ def with_condition(
 def _with(
     conditions: Conditions, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
 ) -> Conditions:
-    """The conditions with one of them set; the same mapping if it is so already."""
+    """Return the conditions with one of them set; the same mapping if it is so already."""
     before = conditions.get(type_)
     if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
         return conditions
@@ -174,7 +174,7 @@ def waited_seconds(workload: Workload) -> float:
 
 
 def admitted_message(cluster_queue: str, waited_seconds: float) -> str:
-    """The message of the Admitted event."""
+    """Return the message of the Admitted event."""
     return f"Admitted by ClusterQueue {cluster_queue}, wait time since reservation was {waited_seconds:.0f}s"
 
 
@@ -185,7 +185,7 @@ def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
 
 
 def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
-    """The reason of the Evicted condition: `DeactivatedDueTo<Cause>` where Kueue itself deactivated."""
+    """Return the reason of the Evicted condition: `DeactivatedDueTo<Cause>` where Kueue itself deactivated."""
     return f"{reason}DueTo{cause}" if reason is EvictionReason.DEACTIVATED and cause else reason.value
 
 
@@ -200,7 +200,7 @@ def reservation_starts_soon(name: str) -> str:
 
 
 def eviction_event(reason: EvictionReason, cause: str = "") -> str:
-    """The reason of the eviction event."""
+    """Return the reason of the eviction event."""
     return f"EvictedDueTo{eviction_reason(reason, cause)}"
 
 
@@ -300,7 +300,7 @@ def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
 
 
 def pods_ready_reason(before: str, ready: bool) -> PodsReadyReason:
-    """The reason of PodsReady of an admitted workload, given the reason `before` (empty at first)."""
+    """Return the reason of PodsReady of an admitted workload, given the reason `before` (empty at first)."""
     if ready:
         recovered = before in (PodsReadyReason.WAIT_FOR_RECOVERY, PodsReadyReason.RECOVERED)
         return PodsReadyReason.RECOVERED if recovered else PodsReadyReason.STARTED

@@ -70,7 +70,7 @@ class WorkloadContext:
 
 
 def deadline(workload: Workload, context: WorkloadContext, now: float) -> float | None:
-    """The next time at which a step may become due, once all steps due now are taken; None for never."""
+    """Return the next time at which a step may become due, once all steps due now are taken; None for never."""
     if workload.is_true(ConditionType.FINISHED):
         return None
     backoff_end = _backoff_end(workload, context)

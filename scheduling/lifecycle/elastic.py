@@ -38,7 +38,7 @@ def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) ->
 
 
 def free_numbers(taken: Iterable[int], count: int) -> list[int]:
-    """The `count` lowest free replica numbers."""
+    """Return the `count` lowest free replica numbers."""
     used = set(taken)
     found: list[int] = []
     number = 0
@@ -88,7 +88,7 @@ def _assignment(
 def _domains_of(
     assignment: PodSetAssignment, topology: TopologyAssignment, pods: Sequence[PodPlacement], nodes_of: NodesOf
 ) -> TopologyAssignment:
-    """The domains with the pods that are placed there; cut from the end if the domain of a pod is unknown."""
+    """Return the domains with the pods that are placed there; cut from the end if the domain of a pod is unknown."""
     if len(pods) >= sum(domain.count for domain in topology.domains):
         return topology
     on_node = Counter(pod.node for pod in pods)

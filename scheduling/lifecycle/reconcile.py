@@ -70,7 +70,7 @@ Rule = Callable[[Workload, WorkloadContext, float], Step | None]
 
 
 def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The first step that is due, or None."""
+    """Return the first step that is due, or None."""
     if workload.is_true(ConditionType.FINISHED):
         return None
     for rule in _rules(workload, context, now):
@@ -258,8 +258,8 @@ def _ours(reason: str, message: str, *, warning: bool = False) -> tuple[StepEven
 
 
 def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:
-    """An eviction step. As in Kueue, the event names the cause only for a deactivation, and exists only if quota was
-    held."""
+    """Return an eviction step. As in Kueue, the event names the cause only for a deactivation, and exists only if quota
+    was held."""
     told = (StepEvent(to.eviction_event(reason, cause), message),) if workload.admission is not None else ()
     return Step(workload, told, evicted=(reason, cause))
 

@@ -116,14 +116,14 @@ def _is_stopping(workload: Workload) -> bool:
 
 
 def _runs_as(parent: Workload, variant: Workload) -> bool:
-    """Whether the parent's pods run in the flavor of this variant."""
+    """Return whether the parent's pods run in the flavor of this variant."""
     assigned = parent.admission.pod_set_assignments if parent.admission is not None else ()
     flavors = {flavor for each in assigned for flavor in each.flavors.values()}
     return parent.admission is not None and (not flavors or variant.variant_flavor in flavors)
 
 
 def _waits_for_parent(family: Family) -> bool:
-    """Whether a variant was evicted, and the pods of its parent have not stopped yet."""
+    """Return whether a variant was evicted, and the pods of its parent have not stopped yet."""
     parent = family.parent
     return parent.is_true(ConditionType.EVICTED) and any(
         _is_stopping(each) and _runs_as(parent, each) for each in family.variants
@@ -162,7 +162,7 @@ def _deactivated(family: Family, now: float) -> Step | None:
 
 
 def _surplus(family: Family) -> Iterator[tuple[Workload, str]]:
-    """The variants that are not to try any more, with the reason."""
+    """Yield the variants that are not to try any more, with the reason."""
     admitted = family.admitted
     if not _tries(family):
         yield from ((each, f'Parent Workload "{family.parent.key}" not active') for each in family.variants)
@@ -175,12 +175,14 @@ def _surplus(family: Family) -> Iterator[tuple[Workload, str]]:
 
 
 def _is_outdated(parent: Workload, variant: Workload) -> bool:
-    """Whether the parent was given other pods since: a variant with the new ones is about to replace this one."""
+    """Return whether the parent was given other pods since: a variant with the new ones is about to replace
+    this one."""
     return variant.pod_sets != parent.pod_sets and not _runs_as(parent, variant)
 
 
 def _tries(family: Family) -> bool:
-    """Whether the parent should run now: it is active, and waits for no back-off (Kueue's variants try meanwhile)."""
+    """Return whether the parent should run now: it is active, and waits for no back-off (Kueue's variants try
+    meanwhile)."""
     return family.is_wanted(family.parent) and not family.parent.is_false(ConditionType.REQUEUED)
 
 
@@ -206,7 +208,7 @@ def _activated(family: Family, now: float) -> Step | None:
 
 
 def _welcome(family: Family) -> Iterator[tuple[Workload, str]]:
-    """The variants that should be queued, with the reason."""
+    """Yield the variants that should be queued, with the reason."""
     admitted, last = family.admitted, family.policy.last_acceptable_flavor
     if not _tries(family):
         return
@@ -240,7 +242,7 @@ def _requeued(family: Family, now: float) -> Step | None:
 
 
 def _is_awaited(family: Family, variant: Workload) -> bool:
-    """Whether a preferred variant may still be admitted."""
+    """Return whether a preferred variant may still be admitted."""
     for other in family.variants:
         reserved = other.condition(ConditionType.QUOTA_RESERVED)
         waits = reserved is None or reserved.reason in _UNDECIDED
@@ -334,7 +336,8 @@ def _last_opened(family: Family) -> float | None:
 
 
 def _candidate(family: Family) -> Workload | None:
-    """The first variant whose gate alone keeps it from preempting; None while one before it was not looked at."""
+    """Return the first variant whose gate alone keeps it from preempting; None while one before it was not
+    looked at."""
     for variant in _pending(family):
         if variant.gate_opened_at is not None:
             continue

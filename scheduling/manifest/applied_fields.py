@@ -175,13 +175,13 @@ def _without_fields(value: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
 
 
 def _item(item: Mapping[str, Any], keys: Key) -> str:
-    """The name of an item of a list."""
+    """Return the name of an item of a list."""
     key = dict(zip(keys, key_of(item, keys), strict=True))
     return "k:" + json.dumps({name: item.get(name, text) for name, text in key.items()}, separators=(",", ":"))
 
 
 def _parts(value: Any, field: str) -> dict[str, tuple[str, Any]]:
-    """The parts of a value by their names; each with the name of the field that holds it."""
+    """Return the parts of a value by their names; each with the name of the field that holds it."""
     if isinstance(value, Mapping):
         return {f"f:{key}": (key, item) for key, item in value.items()}
     keys = keys_of(field, value)

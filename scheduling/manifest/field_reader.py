@@ -36,7 +36,7 @@ class FieldReader:
         self._read: set[str] = set()
 
     def at(self, key: str) -> str:
-        """The path of a field."""
+        """Return the path of a field."""
         return f"{self.path}.{key}" if self.path else key
 
     def error(self, key: str, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID) -> None:
@@ -52,7 +52,7 @@ class FieldReader:
         return self.content.get(key) is not None
 
     def take(self, key: str) -> Any:
-        """The raw value, unchecked."""
+        """Return the raw value, unchecked."""
         self._read.add(key)
         return self.content.get(key)
 
@@ -77,7 +77,7 @@ class FieldReader:
         max_length: int | None = None,
         syntax: Syntax | None = None,
     ) -> str:
-        """A string. The empty string counts as absent."""
+        """Return a string. The empty string counts as absent."""
         value = self.take(key)
         if value is None or value == "":
             if required:
@@ -100,12 +100,12 @@ class FieldReader:
         return str(value)
 
     def choice(self, key: str, default: E, *, among: Iterable[E] | None = None) -> E:
-        """A member of the default's enum (or of `among`)."""
+        """Return a member of the default's enum (or of `among`)."""
         choices = list(among) if among is not None else list(type(default))
         return self._token(key, choices) or default
 
     def optional_choice(self, key: str, choices: Iterable[E]) -> E | None:
-        """A member of `choices`; None if the field is absent."""
+        """Return a member of `choices`; None if the field is absent."""
         return self._token(key, list(choices))
 
     def _token(self, key: str, choices: list[E]) -> E | None:
@@ -122,7 +122,7 @@ class FieldReader:
         return None
 
     def boolean(self, key: str, default: bool = False) -> bool:
-        """A boolean."""
+        """Return a boolean."""
         value = self.take(key)
         if value is None:
             return default
@@ -132,12 +132,12 @@ class FieldReader:
         return value
 
     def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = INT32_MAX) -> int:
-        """A whole number within bounds."""
+        """Return a whole number within bounds."""
         value = self.optional_integer(key, minimum=minimum, maximum=maximum)
         return default if value is None else value
 
     def optional_integer(self, key: str, *, minimum: int = 0, maximum: int = INT32_MAX) -> int | None:
-        """A whole number within bounds; None if the field is absent."""
+        """Return a whole number within bounds; None if the field is absent."""
         value = self.take(key)
         if value is None:
             return None
@@ -151,7 +151,7 @@ class FieldReader:
         return value
 
     def quantity(self, key: str, *, negative: bool = False) -> int | None:
-        """A Kubernetes quantity in nano units; None if the field is absent."""
+        """Return a Kubernetes quantity in nano units; None if the field is absent."""
         value = self.take(key)
         if value is None:
             return None
@@ -171,7 +171,7 @@ class FieldReader:
         return nanos
 
     def amount(self, key: str, resource: str) -> int | None:
-        """A quantity of the resource as an integer in its base units; None if the field is absent."""
+        """Return a quantity of the resource as an integer in its base units; None if the field is absent."""
         nanos = self.quantity(key)
         if nanos is None:
             return None
@@ -182,7 +182,7 @@ class FieldReader:
         return amount
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """A mapping, unchecked."""
+        """Return a mapping, unchecked."""
         value = self.take(key)
         if value is None:
             return {}
@@ -192,7 +192,7 @@ class FieldReader:
         return dict(value)
 
     def fields(self, key: str) -> FieldReader | None:
-        """A reader for the mapping under a key; None if it is absent or not a mapping."""
+        """Return a reader for the mapping under a key; None if it is absent or not a mapping."""
         value = self.take(key)
         if value is None:
             return None
@@ -208,7 +208,7 @@ class FieldReader:
         return self.fields(key) or FieldReader(ValidationReport(), self.at(key), {})
 
     def sequence(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Any]:
-        """A list whose length is within bounds."""
+        """Return a list whose length is within bounds."""
         value = self.take(key)
         if value is None:
             value = []
@@ -271,7 +271,7 @@ class FieldReader:
         key_syntax: Syntax | None = None,
         value_syntax: Syntax | None = None,
     ) -> dict[str, str]:
-        """A mapping of strings to strings, such as labels."""
+        """Return a mapping of strings to strings, such as labels."""
         content = self.mapping(key)
         if max_entries is not None and len(content) > max_entries:
             self.report.error(

@@ -13,7 +13,7 @@ _COMPARING = (TolerationOperator.LT, TolerationOperator.GT)
 
 
 def read_taints(fields: FieldReader, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
-    """A list of taints, unique by key and effect."""
+    """Read a list of taints, unique by key and effect."""
     found: list[dict[str, Any]] = []
     seen: set[tuple[str, str]] = set()
     for item in fields.items(key, max_items=max_items):

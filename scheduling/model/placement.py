@@ -141,7 +141,7 @@ class PodDeviceRequest:
         return any(self.init_containers) or any(self.containers)
 
     def constraints_of(self, vendor: str) -> DeviceConstraints:
-        """The constraints on one vendor's devices."""
+        """Return the constraints on one vendor's devices."""
         return next((found for word, found in self.constraints if word == vendor), NO_CONSTRAINTS)
 
 
@@ -200,7 +200,7 @@ class Placement:
     pods: tuple[PodPlacement, ...]
 
     def pods_of(self, pod_set: str) -> Sequence[PodPlacement]:
-        """The pods of one pod set by replica."""
+        """Return the pods of one pod set by replica."""
         return [pod for pod in self.pods if pod.pod_set == pod_set]
 
 

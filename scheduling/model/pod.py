@@ -159,7 +159,7 @@ def _has_host_ports(spec: Mapping[str, Any]) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one. The reader of the field reports the mistake."""
+    """Return the value if it is a mapping, else an empty one. The reader of the field reports the mistake."""
     return value if isinstance(value, Mapping) else {}
 
 

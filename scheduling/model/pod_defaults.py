@@ -37,7 +37,7 @@ class PodDefaults:
         self._classes: dict[str, RuntimeClass] = {}
 
     def snapshot(self) -> _Known:
-        """A copy of the objects and of their totals."""
+        """Return a copy of the objects and of their totals."""
         ranges = {namespace: dict(found) for namespace, found in self._ranges.items()}
         return ranges, dict(self._limits), dict(self._classes)
 
@@ -90,7 +90,7 @@ class PodDefaults:
         return PodSet(pod_set.name, pod_set.count, template, pod_set.min_count, pod_set.topology_request)
 
     def violation(self, namespace: str, pod_sets: Iterable[PodSet]) -> str:
-        """The violations of completed pod sets as a message; empty if there are none."""
+        """Return the violations of completed pod sets as a message; empty if there are none."""
         limits = self._limits.get(namespace)
         if not limits:
             return ""

@@ -71,8 +71,8 @@ def _parse_text(text: str) -> int:
 
 
 def parse_quantity(text: str | float) -> int:
-    """The quantity in nano units, rounded up to a whole nano; raises `InvalidQuantity`. YAML numbers are accepted
-    too."""
+    """Return the quantity in nano units, rounded up to a whole nano; raises `InvalidQuantity`. YAML numbers are
+    accepted too."""
     if isinstance(text, bool):
         raise InvalidQuantity(f"{text} is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi")
     return _parse_text(text if isinstance(text, str) else repr(text))
@@ -96,7 +96,7 @@ def _parse_amount_text(resource: str, text: str) -> int:
 
 
 def parse_amount(resource: str, text: str | float) -> int:
-    """A quantity as the integer in base units of the resource; raises `InvalidQuantity`."""
+    """Return a quantity as the integer in base units of the resource; raises `InvalidQuantity`."""
     if isinstance(text, str):
         return _parse_amount_text(resource, text)
     return to_amount(resource, parse_quantity(text))
@@ -108,7 +108,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """The canonical quantity of an amount: `500m` and `2` for cpu, `10Gi` for bytes, plain numbers otherwise."""
+    """Return the canonical quantity of an amount: `500m` and `2` for cpu, `10Gi` for bytes, plain numbers otherwise."""
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if is_bytes(resource) and amount:
@@ -119,7 +119,8 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def sum_of_quantities(texts: Iterable[str]) -> str:
-    """The exact sum, as Kubernetes writes it: in the notation (`5G`, `5Gi`, `5e9`) of the first one that is not zero.
+    """Return the exact sum, as Kubernetes writes it: in the notation (`5G`, `5Gi`, `5e9`) of the first one that is not
+    zero.
 
     Raises `InvalidQuantity`.
     """
@@ -155,10 +156,11 @@ _LARGEST_FIRST = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)
 
 
 def amount_in_words(resource: str, amount: int) -> str:
-    """An amount with its unit, for sentences: `0.222 cores`, `1.5 GiB`, `30 %`, `8000 MiB`; else the plain number.
+    """Return an amount with its unit, for sentences: `0.222 cores`, `1.5 GiB`, `30 %`, `8000 MiB`; else the plain
+    number.
 
-    The suffixes of HAMi's resource names for memory and cores are the same for most vendors; sums over a pod's
-    devices are prefixed with `total-`.
+    The suffixes of HAMi's resource names for memory and cores are the same for most vendors; sums over a pod's devices
+    are prefixed with `total-`.
     """
     if resource == "cpu":
         return f"{amount / 1000:g} core{'' if amount == 1000 else 's'}" if amount < 10**9 else f"{amount // 1000} cores"

@@ -213,7 +213,7 @@ class RequiredNodeAffinity:
 
 
 def required_node_affinity(pod_spec: Mapping[str, Any]) -> RequiredNodeAffinity | None:
-    """The required node affinity of a pod spec in its manifest form, or None."""
+    """Return the required node affinity of a pod spec in its manifest form, or None."""
     node_affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return None if required is None else RequiredNodeAffinity.from_manifest(required)

@@ -24,12 +24,12 @@ def rfc3339(moment: datetime | float, *, whole_seconds: bool = False) -> str:
 
 
 def parse_rfc3339(text: str) -> float:
-    """The moment of an RFC 3339 text. Raises ValueError."""
+    """Return the moment of an RFC 3339 text. Raises ValueError."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def duration_seconds(text: str) -> float:
-    """A duration in seconds. Raises ValueError."""
+    """Return a duration in seconds. Raises ValueError."""
     if not _DURATION.fullmatch(text):
         raise ValueError(f'"{text}" is not a duration: write it like 30s, 5m or 1h30m')
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))

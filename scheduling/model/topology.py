@@ -160,7 +160,7 @@ class PodSetTopologyRequest:
     closed_nodes: frozenset[str] = frozenset()
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
-        """The usage of this pod set in the flavor with that assignment."""
+        """Return the usage of this pod set in the flavor with that assignment."""
         return TopologyUsage(self.requests, assignment.domains)
 
 

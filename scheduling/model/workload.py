@@ -151,7 +151,7 @@ class Workload:
         return self.priority + self.priority_boost
 
     def condition(self, type_: ConditionType) -> Condition | None:
-        """The condition of this type, or None."""
+        """Return the condition of this type, or None."""
         return self.conditions.get(type_)
 
     def is_true(self, type_: ConditionType) -> bool:

@@ -36,7 +36,7 @@ class Standing:
 
 
 def fair_tree(associations: Iterable[Association]) -> dict[str, Standing]:
-    """The standing of every association but the root, which has no parent. Equal siblings keep their order."""
+    """Return the standing of every association but the root, which has no parent. Equal siblings keep their order."""
     tree = _Tree(associations)
     tree.walk(tree.roots, tied=False)
     return tree.standings
@@ -101,7 +101,7 @@ class _Tree:
         return share / used if used else math.inf
 
     def _used(self, found: Association) -> float:
-        """The usage of an association and of all below."""
+        """Return the usage of an association and of all below."""
         total = self._usage.get(found.key)
         if total is None:
             below = self._children.get(found.key, ())

@@ -62,7 +62,7 @@ class PriorityFactors:
 
 
 def multifactor_priority(weights: PriorityWeights, size: ClusterSize, job: Job) -> PriorityFactors:
-    """The priority of a job. Factors without a weight count 0."""
+    """Return the priority of a job. Factors without a weight count 0."""
     raw = weights.unscaled
     resources = {
         name: weight * _part(job.resources.get(name, 0), size.resources.get(name, 0), raw=Unscaled.RESOURCES in raw)
@@ -91,7 +91,8 @@ def _part(own: float, highest: float, *, raw: bool) -> float:
 
 
 def _job_size(weights: PriorityWeights, size: ClusterSize, job: Job) -> float:
-    """How large the job is: of the nodes and cpus of the cluster, or of its cpus per minute of its time limit."""
+    """Return how large the job is: of the nodes and cpus of the cluster, or of its cpus per minute of its time
+    limit."""
     if weights.relative_to_time:
         spread = job.nodes * size.cpus / size.nodes if size.nodes else 0.0
         cpus = max(job.cpus, spread)

@@ -194,7 +194,7 @@ class QuotaNode:
         return found
 
     def ancestors(self) -> list[CohortNode]:
-        """The cohorts above, from the parent to the root."""
+        """Return the cohorts above, from the parent to the root."""
         found: list[CohortNode] = []
         node = self.parent
         while node is not None:

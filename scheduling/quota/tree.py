@@ -24,7 +24,7 @@ def set_quotas(node: QuotaNode, groups: Iterable[ResourceGroup]) -> None:
 
 
 def cohorts_in_cycles(parents: Mapping[str, str]) -> set[str]:
-    """The cohorts whose chain of parents never ends: those in a cycle and their descendants."""
+    """Return the cohorts whose chain of parents never ends: those in a cycle and their descendants."""
     cyclic: set[str] = set()
     settled: set[str] = set()
     for start in parents:

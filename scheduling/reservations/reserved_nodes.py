@@ -48,7 +48,7 @@ class Claimant:
 
     @classmethod
     def of(cls, workload: Workload, cluster_queue: str, ends_at: float | None = None) -> Claimant:
-        """The facts about a workload in a ClusterQueue."""
+        """Return the facts about a workload in a ClusterQueue."""
         return cls(workload.namespace, workload.queue_key, cluster_queue, workload.submitted_by, ends_at)
 
     def is_allowed_by(self, reservation: Reservation) -> bool:
@@ -281,7 +281,7 @@ class ReservedNodes:
         return min((at for window in windows for at in _edges(window) if at > now), default=None)
 
     def snapshot(self) -> dict[str, Reservation]:
-        """A copy of the reservations."""
+        """Return a copy of the reservations."""
         return dict(self._known)
 
     def restore(self, values: dict[str, Reservation]) -> None:
@@ -291,7 +291,7 @@ class ReservedNodes:
 
 
 def candidate_of(node: Node) -> Candidate:
-    """The facts about a node that decide to which reservations it belongs."""
+    """Return the facts about a node that decide to which reservations it belongs."""
     return Candidate(node.name, node.labels, node.ready and not node.unschedulable)
 
 

@@ -310,9 +310,8 @@ class Shadow:
         return found
 
     def _explained(self, key: str, choices: Mapping[str, Choice]) -> Choice:
-        """Our choice with its reason, if the workload waits: the words of an earlier cycle, and the workloads that
-        would get quota before it.
-        """
+        """Return our choice with its reason, if the workload waits: the words of an earlier cycle, and the workloads
+        that would get quota before it."""
         ours = choices.get(key)
         workload = self._world.workload(key)
         if ours is None:

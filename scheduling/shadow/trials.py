@@ -145,7 +145,8 @@ class Trials:
     def _in_turn(
         self, question: Question, left_out: Sequence[Change], rivals: frozenset[str], now: float
     ) -> Answer | None:
-        """Our choice, if it agrees once those workloads before it are set aside that were refused a moment earlier."""
+        """Return our choice, if it agrees once those workloads before it are set aside that were refused a moment
+        earlier."""
         if not self._go_on():
             return None
         if question.tried and not question.agrees(self._alone(question, question.tried, left_out, now)[0]):
@@ -196,7 +197,7 @@ class Trials:
     def _alone(
         self, question: Question, tried: str, left_out: Sequence[Change], now: float
     ) -> tuple[Choice, frozenset[str]]:
-        """Our choice, and the workloads that prevent another one, if only one workload waited."""
+        """Return our choice, and the workloads that prevent another one, if only one workload waited."""
         with self._only(question, tried, left_out, now):
             return self._run(question.key, tried, now)
 
@@ -215,7 +216,7 @@ class Trials:
     def _beside(
         self, question: Question, left_out: Sequence[Change], aside: Iterable[str], now: float
     ) -> tuple[Choice, frozenset[str]]:
-        """Our choice, and the other workloads that prevent it, without those set aside."""
+        """Return our choice, and the other workloads that prevent it, without those set aside."""
         point = self._world.savepoint()
         self._leave_out((*question.later, *left_out), now)
         for key in aside:

@@ -168,7 +168,7 @@ class Life:
         return bool(empty)
 
     def _job_acts(self) -> bool:
-        """The first action of the job side that is due, if any."""
+        """Return the first action of the job side that is due, if any."""
         workload = self.workload
         if self.deleted or self.deleting or not self.has_owner or self.job_deleted:
             return False
@@ -192,7 +192,7 @@ class Life:
     # ------------------------------------------------------------------------------------------------------
 
     def context(self) -> WorkloadContext:
-        """The inputs of its next lifecycle step; its pods count as running."""
+        """Return the inputs of its next lifecycle step; its pods count as running."""
         workload, local_queue = self.workload, self.local_queues.get(self.workload.queue_key)
         name = local_queue.cluster_queue if local_queue is not None else ""
         selected = name not in self.cluster_queues or self.world.selects_namespace(name, workload.namespace)
@@ -240,7 +240,7 @@ class Life:
 
 
 def build_life(scenario: Manifest, configuration: Configuration, retention: Retention) -> Life:
-    """The life of the scenario's workload, before its first step."""
+    """Build the life of the scenario's workload, before its first step."""
     world = World(configuration)
     for namespace in scenario["namespaces"]:
         world.set_namespace(namespace["metadata"]["name"], namespace["metadata"].get("labels") or {})

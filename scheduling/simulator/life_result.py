@@ -27,7 +27,7 @@ def play_life(scenario: Mapping[str, Any], configuration: Configuration, retenti
 
 
 def snapshot(life: Life) -> Snapshot:
-    """The observable state of the workload; absent parts are not set."""
+    """Return the observable state of the workload; absent parts are not set."""
     found: Snapshot = {
         "at": life.now - EPOCH,
         "events": [_event(event) for event in life.events],

@@ -68,7 +68,7 @@ class Told:
 
 
 def read_changes(texts: Iterable[str]) -> list[Change]:
-    """The changes of a recording's files, in the cluster's order, each once. Raises UnreadableRecording."""
+    """Read the changes of a recording's files, in the cluster's order, each once. Raises UnreadableRecording."""
     found = [change for text in texts for document in _documents(text) for change in _changes_in(document)]
     latest: dict[tuple[str, str], int] = {}
     ordered = []
@@ -161,7 +161,7 @@ class Replay:
         """After `play`: our decisions at the end of the recording. The other scheduler may have made them later."""
 
     def play(self, changes: Iterable[Change]) -> Iterator[Told]:
-        """The comparisons, in the order of the decisions. Raises UnreadableRecording."""
+        """Yield the comparisons, in the order of the decisions. Raises UnreadableRecording."""
         changes = list(changes)
         self._begin(changes)
         for change, at in zip(changes, _times(changes), strict=True):
@@ -243,9 +243,8 @@ class Replay:
 
 
 def _times(changes: Sequence[Change]) -> list[float]:
-    """The time of each change. A change without a time gets that of the next one, so that capacity is never released
-    early.
-    """
+    """Return the time of each change. A change without a time gets that of the next one, so that capacity is never
+    released early."""
     times, following = [], 0.0
     for change in reversed(changes):
         following = change.at or following

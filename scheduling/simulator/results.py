@@ -15,12 +15,12 @@ from scheduling.world import World
 
 
 def cycle_result(result: CycleResult, now: float) -> dict[str, Any]:
-    """A cycle that decided something."""
+    """Return a cycle that decided something."""
     return {"atSeconds": now, "admitted": _all_admitted(result), "preempted": _stopped(result.preemptions)}
 
 
 def single_cycle_result(result: CycleResult, assigned: Mapping[str, Admission | None], world: World) -> dict[str, Any]:
-    """All decisions of a cycle, and why workloads wait after it. `assigned` are the admissions before it."""
+    """Return all decisions of a cycle, and why workloads wait after it. `assigned` are the admissions before it."""
     return {
         "admitted": _all_admitted(result),
         "preempted": _stopped(result.preemptions),
@@ -80,7 +80,7 @@ def _stopped(decisions: Iterable[Preempt | Evict]) -> list[dict[str, str]]:
 
 
 def state_at_the_end(world: World) -> dict[str, Any]:
-    """The remaining workloads, and the usage of each ClusterQueue."""
+    """Return the remaining workloads, and the usage of each ClusterQueue."""
     result: dict[str, Any] = {"pending": {}, "inadmissible": {}, "clusterQueues": {}}
     fair = world.configuration.fair_sharing is not None
     for name in world.cluster_queue_names():

@@ -63,7 +63,7 @@ def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:
 
 
 def read_reservation(manifest: Manifest) -> Reservation:
-    """A `kueueweb.io/v1 Reservation`."""
+    """Read a `kueueweb.io/v1 Reservation`."""
     spec = manifest["spec"]
     nodes, allowed = spec.get("nodes") or {}, spec.get("allowed") or {}
     keys = ("namespaces", "localQueues", "clusterQueues", "users")
@@ -121,7 +121,7 @@ def read_cohort(manifest: Manifest) -> Cohort:
 
 
 def read_cluster_queue(manifest: Manifest) -> ClusterQueue:
-    """A ClusterQueue, with Kueue's defaults."""
+    """Read a ClusterQueue, with Kueue's defaults."""
     spec = manifest.get("spec") or {}
     selector = spec.get("namespaceSelector")
     checks = (spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
@@ -163,7 +163,7 @@ def _read_fungibility(manifest: Manifest) -> FlavorFungibility:
 
 
 def read_local_queue(manifest: Manifest) -> LocalQueue:
-    """A LocalQueue, with the past usage of its workloads."""
+    """Read a LocalQueue, with the past usage of its workloads."""
     spec = manifest.get("spec") or {}
     metadata = manifest["metadata"]
     history = ((manifest.get("status") or {}).get("fairSharing") or {}).get("admissionFairSharingStatus") or {}
@@ -180,7 +180,7 @@ def read_local_queue(manifest: Manifest) -> LocalQueue:
 
 
 def read_admission_check(manifest: Manifest) -> AdmissionCheck:
-    """An AdmissionCheck; without a stated controller it counts as active."""
+    """Read an AdmissionCheck; without a stated controller it counts as active."""
     spec, conditions = manifest.get("spec") or {}, _conditions(manifest.get("status"))
     active = conditions.get("Active", "True") == "True"
     return AdmissionCheck(manifest["metadata"]["name"], spec.get("controllerName") or "", active)
@@ -207,7 +207,7 @@ def read_foreign_usage(pods: Iterable[Manifest]) -> dict[str, dict[str, int]]:
 
 
 def read_node(manifest: Manifest, foreign_usage: Mapping[str, Mapping[str, int]] = NO_USAGE) -> Node:
-    """A v1 Node without devices. A node without a Ready condition counts as not ready."""
+    """Read a v1 Node without devices. A node without a Ready condition counts as not ready."""
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}
     return Node(
@@ -222,19 +222,19 @@ def read_node(manifest: Manifest, foreign_usage: Mapping[str, Mapping[str, int]]
 
 
 def read_limit_range(manifest: Manifest) -> LimitRange:
-    """A v1 LimitRange."""
+    """Read a v1 LimitRange."""
     metadata, limits = manifest["metadata"], (manifest.get("spec") or {}).get("limits") or ()
     namespace = metadata.get("namespace") or "default"
     return LimitRange(namespace, metadata["name"], tuple(LimitRangeItem.from_manifest(item) for item in limits))
 
 
 def read_runtime_class(manifest: Manifest) -> RuntimeClass:
-    """A node.k8s.io/v1 RuntimeClass."""
+    """Read a node.k8s.io/v1 RuntimeClass."""
     return RuntimeClass(manifest["metadata"]["name"], (manifest.get("overhead") or {}).get("podFixed") or {})
 
 
 def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
-    """A v1 ResourceQuota. Its scopes are ignored, as in HAMi."""
+    """Read a v1 ResourceQuota. Its scopes are ignored, as in HAMi."""
     metadata, hard = manifest["metadata"], (manifest.get("spec") or {}).get("hard") or {}
     return NamespaceQuota(metadata.get("namespace") or "default", metadata["name"], whole_amounts(hard))
 

@@ -166,7 +166,7 @@ class Simulator:
 
 
 def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
-    """A simulator for a scenario of Kubernetes manifests, with the keys of `tests/conformance/kueue`."""
+    """Build a simulator for a scenario of Kubernetes manifests, with the keys of `tests/conformance/kueue`."""
     world = World(read_configuration(scenario))
     for manifest in scenario.get("namespaces") or ():
         world.set_namespace(manifest["metadata"]["name"], manifest["metadata"].get("labels") or {})

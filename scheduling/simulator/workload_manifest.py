@@ -32,7 +32,7 @@ Manifest = Mapping[str, Any]
 
 
 def read_workload(manifest: Manifest) -> Workload:
-    """A Workload with its status."""
+    """Read a Workload with its status."""
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     annotations = metadata.get("annotations") or {}
     admission = status.get("admission")
@@ -72,7 +72,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int:
-    """A number in an annotation. One that Kueue's webhook would have refused is ignored."""
+    """Return a number in an annotation. One that Kueue's webhook would have refused is ignored."""
     return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else 0
 
 

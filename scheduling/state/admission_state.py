@@ -29,7 +29,7 @@ class WorkloadTracker:
         """Workloads that hold quota of a ClusterQueue that does not exist."""
 
     def snapshot(self) -> dict[str, None]:
-        """A copy of `stranded`."""
+        """Return a copy of `stranded`."""
         return dict(self.stranded)
 
     def restore(self, stranded: dict[str, None]) -> None:
@@ -149,8 +149,8 @@ class WorkloadTracker:
         return True
 
     def domain_nodes(self, assignment: PodSetAssignment, domain: TopologyDomain) -> frozenset[str]:
-        """The nodes of a topology domain that a pod set was assigned; empty when the domain or the topology no longer
-        exists."""
+        """Return the nodes of a topology domain that a pod set was assigned; empty when the domain or the topology no
+        longer exists."""
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         return flavor.node_names(domain) if flavor is not None else frozenset()
 
@@ -174,7 +174,7 @@ class WorkloadTracker:
         self._note_second_pass(info)
 
     def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
-        """The ClusterQueue in which a workload without quota waits; None when it may not be queued."""
+        """Return the ClusterQueue in which a workload without quota waits; None when it may not be queued."""
         if self._has_variants(info):
             return None
         local_queue = self._state.local_queues.get(info.queue_key)
@@ -195,8 +195,8 @@ def _lost_a_node(info: WorkloadInfo) -> bool:
 
 
 def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
-    """The pods that hold a place, as (pod set, replica). Our own decisions set where each pod is, so the only change
-    that can come from outside is that a pod disappeared."""
+    """Return the pods that hold a place, as (pod set, replica). Our own decisions set where each pod is, so the only
+    change that can come from outside is that a pod disappeared."""
     return {(pod.pod_set, pod.replica) for pod in placement.pods} if placement is not None else set()
 
 
@@ -211,7 +211,7 @@ def is_queueable(workload: Workload) -> bool:
 def topology_charges(
     info: WorkloadInfo, admission: Admission, topologies: Collection[str]
 ) -> tuple[TopologyCharge, ...]:
-    """The topology usage of an admission, per pod set. Pod sets whose pods have all finished use none."""
+    """Return the topology usage of an admission, per pod set. Pod sets whose pods have all finished use none."""
     requests = {ps.name: ps.node_requests for ps in info.pod_sets}
     charges: list[TopologyCharge] = []
     for assignment in admission.pod_set_assignments:
@@ -223,8 +223,8 @@ def topology_charges(
 
 
 def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -> str | None:
-    """The flavor whose topology the pod set is assigned in: the first one that has a topology now, else the first
-    one."""
+    """Return the flavor whose topology the pod set is assigned in: the first one that has a topology now, else the
+    first one."""
     names = assignment.flavors.values()
     return next((name for name in names if name in topologies), next(iter(names), None))
 

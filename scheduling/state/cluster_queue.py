@@ -179,7 +179,7 @@ class ClusterQueueState:
         return self._ranking
 
     def ranking_of(self, keys: frozenset[FlavorResource]) -> Ranking:
-        """The part of `ranking` that uses any of the keys. Cached until `forget_ranking`."""
+        """Return the part of `ranking` that uses any of the keys. Cached until `forget_ranking`."""
         found = self._rankings.get(keys)
         if found is None:
             stopping, running = self.ranking()

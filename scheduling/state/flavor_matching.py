@@ -31,7 +31,7 @@ class FlavorMatcher:
         return cq.topology_only or (request is not None and request.asks_for_topology)
 
     def with_topology(self, flavors: Iterable[str]) -> list[str]:
-        """The flavors of the list that have a topology, without duplicates."""
+        """Return the flavors of the list that have a topology, without duplicates."""
         return [name for name in dict.fromkeys(flavors) if name in self._topologies]
 
     def mismatch(

@@ -44,7 +44,7 @@ class Hierarchy:
         self._changed_queues.update(self._state.cluster_queues)
 
     def snapshot(self) -> tuple[bool, set[str], set[str], dict[str, Root]]:
-        """A copy of the collected changes."""
+        """Return a copy of the collected changes."""
         return self._dirty, set(self._changed_queues), set(self._changed_cohorts), dict(self._roots)
 
     def restore(self, values: tuple[bool, set[str], set[str], dict[str, Root]]) -> None:
@@ -119,7 +119,7 @@ class Hierarchy:
                 self._state.outdated.setdefault(info.key, False)
 
     def _weights(self, cq: ClusterQueueState) -> tuple[PriorityWeights | None, bool]:
-        """The nearest weights, its own or a cohort's above it, and whether they are the root's."""
+        """Return the nearest weights, its own or a cohort's above it, and whether they are the root's."""
         root = cq.node.root.name
         if cq.spec.priority_weights is not None:
             return cq.spec.priority_weights, False
@@ -140,14 +140,14 @@ class Hierarchy:
         return cq.active
 
     def _inactive_reason(self, spec: ClusterQueue) -> tuple[ClusterQueueReason, str]:
-        """The first reason that applies, and a message with every problem."""
+        """Return the first reason that applies, and a message with every problem."""
         problems = list(self._problems(spec))
         if not problems:
             return ClusterQueueReason.READY, "Can admit new workloads"
         return problems[0][0], "Can't admit new workloads: " + ", ".join(text for _, text in problems)
 
     def problems(self) -> dict[str, str]:
-        """The problems of each inactive ClusterQueue as a message. A stop policy is not a problem."""
+        """Return the problems of each inactive ClusterQueue as a message. A stop policy is not a problem."""
         found = {}
         for name, cq in self._state.cluster_queues.items():
             if not cq.active:

@@ -10,7 +10,7 @@ class Undoable(Protocol):
     """An object that can be copied cheaply and restored."""
 
     def snapshot(self) -> Any:
-        """A copy of the current values."""
+        """Return a copy of the current values."""
 
     def restore(self, values: Any) -> None:
         """Put the values of a snapshot back."""

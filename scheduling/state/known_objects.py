@@ -84,11 +84,11 @@ class KnownObjects:
         return MappingProxyType(self._state.reservations.known)
 
     def reserved_nodes(self, name: str) -> frozenset[str]:
-        """The present nodes of a reservation; raises KeyError."""
+        """Return the present nodes of a reservation; raises KeyError."""
         return self._state.reservations.nodes_of(name)
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
-        """The ClusterQueue's spec."""
+        """Return the ClusterQueue's spec."""
         found = self._state.cluster_queues.get(name)
         return found.spec if found is not None else None
 
@@ -128,16 +128,16 @@ class KnownObjects:
         return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
 
     def cohorts_above(self, cluster_queue: str) -> list[str]:
-        """The cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
+        """Return the cohorts above a ClusterQueue, from its own to the root; raises KeyError."""
         return [node.name for node in self._state.cluster_queues[cluster_queue].node.ancestors()]
 
     def user_levels(self, cluster_queue: str, user: str | None = None) -> list[QueueLevel]:
-        """The ClusterQueue and the cohorts above it that limit users or groups, from itself up, each with the quota
-        that every group and every user (or this one) holds there; raises KeyError."""
+        """Return the ClusterQueue and the cohorts above it that limit users or groups, from itself up, each with the
+        quota that every group and every user (or this one) holds there; raises KeyError."""
         return self._state.user_usage.levels(self._state.cluster_queues[cluster_queue], user)
 
     def headroom(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> Headroom:
-        """The amounts that the user may still use in the ClusterQueue; raises KeyError."""
+        """Return the amounts that the user may still use in the ClusterQueue; raises KeyError."""
         path = self.user_levels(cluster_queue, user)
         node = self._state.cluster_queues[cluster_queue].node
         keys = self._quota_keys(cluster_queue)
@@ -149,7 +149,7 @@ class KnownObjects:
         )
 
     def level_headrooms(self, cluster_queue: str, user: str, user_groups: Sequence[str] = ()) -> list[LevelHeadroom]:
-        """The amounts that the ClusterQueue and each cohort above it leave to the user, from itself up; raises
+        """Return the amounts that the ClusterQueue and each cohort above it leave to the user, from itself up; raises
         KeyError."""
         cq = self._state.cluster_queues[cluster_queue]
         path = self.user_levels(cluster_queue, user)
@@ -177,9 +177,8 @@ class KnownObjects:
         ]
 
     def holders(self, cluster_queue: str) -> list[str]:
-        """The workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or devices:
-        their end may let another workload start. Workloads that are already stopping are left out.
-        """
+        """Return the workloads that hold quota in the ClusterQueue's cohort tree, and all that are placed on nodes or
+        devices: their end may let another workload start. Workloads that are already stopping are left out."""
         state = self._state
         members = {member.name for member in state.tree_of(state.cluster_queues[cluster_queue])}
         return sorted(
@@ -191,7 +190,7 @@ class KnownObjects:
         )
 
     def reserving(self) -> dict[str, str]:
-        """All workloads that hold quota, with their ClusterQueue."""
+        """Return all workloads that hold quota, with their ClusterQueue."""
         return {
             key: info.cluster_queue
             for key, info in self._state.workloads.items()
@@ -199,7 +198,8 @@ class KnownObjects:
         }
 
     def queued_at(self, key: str) -> float:
-        """The time by which the workload is ordered in its queue (Kueue's queue-order timestamp); raises KeyError."""
+        """Return the time by which the workload is ordered in its queue (Kueue's queue-order timestamp); raises
+        KeyError."""
         return self._state.workloads[key].timestamp
 
     def reserved_at(self, key: str) -> float:
@@ -218,7 +218,8 @@ class KnownObjects:
         return found
 
     def workloads_on(self, node: str, device: str = "") -> list[str]:
-        """The workloads with a pod on the node; with the UUID of a device, only workloads that hold a part of it."""
+        """Return the workloads with a pod on the node; with the UUID of a device, only workloads that hold a part of
+        it."""
         return sorted(
             key
             for key, info in self._state.workloads.items()
@@ -227,8 +228,8 @@ class KnownObjects:
         )
 
     def workloads_placed_on(self, node: str, device: str = "") -> list[str]:
-        """The workloads with a pod that kueueweb placed on the node; with the UUID of a device, only workloads that
-        hold a part of it."""
+        """Return the workloads with a pod that kueueweb placed on the node; with the UUID of a device, only workloads
+        that hold a part of it."""
         return sorted(
             key
             for key, info in self._state.workloads.items()
@@ -236,12 +237,12 @@ class KnownObjects:
         )
 
     def device_count(self, key: str) -> int:
-        """How many devices, or shares of devices, a workload holds."""
+        """Return how many devices, or shares of devices, a workload holds."""
         placement = self._state.workloads[key].placement
         return 0 if placement is None else sum(len(part) for pod in placement.pods for part in pod.containers)
 
     def device_resources(self) -> frozenset[str]:
-        """The names of the resources that count devices."""
+        """Return the names of the resources that count devices."""
         return frozenset(vendor.resources.count for vendor in self._state.vendors if vendor.resources.count)
 
     def room_with(self, cluster_queue: str, key: FlavorResource, raised: RaisedQuota) -> int:
@@ -258,7 +259,8 @@ def _is_placed(info: WorkloadInfo, node: str, device: str) -> bool:
 
 
 def _has_domain(info: WorkloadInfo, node: str) -> bool:
-    """Whether its topology assignment names the node, which is the last level of a topology that ends with it."""
+    """Return whether its topology assignment names the node, which is the last level of a topology that ends
+    with it."""
     admission = info.current().admission
     return any(
         domain.values[-1] == node

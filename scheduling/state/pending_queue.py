@@ -59,11 +59,11 @@ class EqualWorkloads:
         return info.bucket is self and info.ticket == item[1]
 
     def members(self) -> Iterator[WorkloadInfo]:
-        """All members, in no particular order."""
+        """Return all members, in no particular order."""
         return (item[2] for item in self.heap if self.is_member(item))
 
     def first(self) -> QueueItem | None:
-        """The first member in queue order."""
+        """Return the first member in queue order."""
         heap = self.heap
         if len(heap) > _FEW + 4 * self.size:
             heap = self.heap = list(filter(self.is_member, heap))
@@ -144,7 +144,7 @@ class PendingQueue:
         return len(self._waiting) - self.active_count
 
     def equals(self, state: QueueState) -> list[EqualWorkloads]:
-        """The groups of equal workloads in that state."""
+        """Return the groups of equal workloads in that state."""
         return [found for by_queue in self._buckets[state].values() for found in by_queue.values() if found.size]
 
     @property
@@ -170,15 +170,15 @@ class PendingQueue:
         return key in self._waiting
 
     def keys(self) -> list[str]:
-        """The keys of all pending workloads."""
+        """Return the keys of all pending workloads."""
         return list(self._waiting)
 
     def waiting(self) -> Collection[WorkloadInfo]:
-        """All pending workloads, in no order."""
+        """Return all pending workloads, in no order."""
         return self._waiting.values()
 
     def in_order(self) -> list[WorkloadInfo]:
-        """All pending workloads in queue order, inadmissible ones included."""
+        """Return all pending workloads in queue order, inadmissible ones included."""
         return sorted(self._waiting.values(), key=self._place)
 
     def _place(self, info: WorkloadInfo) -> Place:
@@ -344,11 +344,11 @@ class PendingQueue:
         return None
 
     def outcome(self, info: WorkloadInfo) -> Verdict | None:
-        """The verdict in a workload's status, or the one that its status is about to get."""
+        """Return the verdict in a workload's status, or the one that its status is about to get."""
         return self.untold(info) or info.outcome
 
     def untold(self, info: WorkloadInfo) -> Verdict | None:
-        """The verdict on an equal workload that a workload's status is about to get."""
+        """Return the verdict on an equal workload that a workload's status is about to get."""
         return info.bucket.untold.get(info.key) if info.bucket is not None else None
 
     def said(self, info: WorkloadInfo) -> None:
@@ -479,7 +479,7 @@ class PendingQueue:
                 self._show_first(bucket)
 
     def _heap_of(self, bucket: EqualWorkloads) -> list[QueueItem]:
-        """The heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""
+        """Return the heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""
         key = "" if self._usage_of is None else bucket.queue_key
         if key not in self._heaps:
             self._heaps[key] = []
@@ -510,7 +510,7 @@ class PendingQueue:
         return min(firsts, key=lambda item: (usage_of(item[2]), item[2].key != self._sticky, item))
 
     def _first_of(self, key: str) -> QueueItem | None:
-        """The first active item of a heap. Empty heaps are removed."""
+        """Return the first active item of a heap. Empty heaps are removed."""
         heap = self._heaps[key]
         if len(heap) > _FEW and len(heap) > 4 * len(self._buckets[QueueState.ACTIVE]):
             heap = self._heaps[key] = [*{item[1]: item for item in heap if _is_first(item)}.values()]

@@ -48,7 +48,7 @@ class Readiness:
         self._stopped = self._stopped and bool(self._waited_for)
 
     def snapshot(self) -> tuple[set[str], bool]:
-        """A copy of all fields."""
+        """Return a copy of all fields."""
         return set(self._waited_for), self._stopped
 
     def restore(self, values: tuple[set[str], bool]) -> None:

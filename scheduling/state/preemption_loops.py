@@ -45,7 +45,7 @@ class PreemptionLoopGuard:
         return bool(self._preempted or self._pauses)
 
     def snapshot(self) -> tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]:
-        """A copy of all counts and pauses."""
+        """Return a copy of all counts and pauses."""
         return self._preempted.copy(), dict(self._preemptors), dict(self._pauses)
 
     def restore(self, values: tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]) -> None:
@@ -101,7 +101,7 @@ class PreemptionLoopGuard:
         return lifted
 
     def known(self) -> list[str]:
-        """The keys of all workloads with a count or a pause."""
+        """Return the keys of all workloads with a count or a pause."""
         return [*{**self._preempted, **self._pauses}]
 
 

@@ -37,7 +37,7 @@ class WorkloadRecords:
         """Whether new kinds of devices may be counted on the nodes, although a savepoint is open."""
 
     def snapshot(self) -> tuple[dict[str, dict[str, None]], dict[str, None]]:
-        """A copy of the notes on claims."""
+        """Return a copy of the notes on claims."""
         return {namespace: dict(keys) for namespace, keys in self._uncounted.items()}, dict(self._counted)
 
     def restore(self, values: tuple[dict[str, dict[str, None]], dict[str, None]]) -> None:
@@ -55,7 +55,7 @@ class WorkloadRecords:
             self._nodes_follow = False
 
     def new(self, workload: Workload) -> WorkloadInfo:
-        """A new record of a workload, whose pods are completed with the cluster's defaults."""
+        """Return a new record of a workload, whose pods are completed with the cluster's defaults."""
         state = self._state
         info = WorkloadInfo(
             workload,
@@ -157,7 +157,7 @@ class WorkloadRecords:
         self._charge_displaced(state.claims.take_new_kinds())
 
     def _named_templates(self) -> set[str]:
-        """The claim templates, as `namespace/name`, to which pods of known workloads refer."""
+        """Return the claim templates, as `namespace/name`, to which pods of known workloads refer."""
         claims = self._state.claims
         return {
             name

@@ -40,7 +40,7 @@ class SecondPass(NamedTuple):
         return self.due <= now and not self.info.evicted
 
     def again(self, now: float) -> SecondPass:
-        """The next attempt, after another failure."""
+        """Return the next attempt, after another failure."""
         failures = self.failures + 1
         return SecondPass(self.info, now + min(MAX_DELAY_SECONDS, 2.0 ** min(failures, 10)), failures)
 

@@ -125,7 +125,7 @@ class State:
                 self.journal.note_once(thing)
 
     def snapshot(self) -> tuple[Any, ...]:
-        """A copy of the scalar fields and small collections that a cycle changes."""
+        """Return a copy of the scalar fields and small collections that a cycle changes."""
         return (
             self.now,
             self.cycle,
@@ -241,7 +241,7 @@ class State:
             self.set_node(node)
 
     def device_resources(self) -> frozenset[str]:
-        """The resources that are placed as devices instead of being counted per node. Empty while no node has a
+        """Return the resources that are placed as devices instead of being counted per node. Empty while no node has a
         device."""
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
 
@@ -345,12 +345,12 @@ class State:
         self.journal.note(cq.forget_ranking)
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
-        """The slice of an elastic job that this workload replaces, if it holds quota in the ClusterQueue."""
+        """Return the slice of an elastic job that this workload replaces, if it holds quota in the ClusterQueue."""
         replaced = cq.workloads.get(info.workload.replaces) if info.workload.replaces is not None else None
         return replaced if replaced is not None and not replaced.evicted else None
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
-        """The ClusterQueue in which a workload holds quota, else the one of its LocalQueue; None if it does not
+        """Return the ClusterQueue in which a workload holds quota, else the one of its LocalQueue; None if it does not
         exist."""
         if info.queue_state is QueueState.RESERVING and info.admission is not None:
             return self.cluster_queues.get(info.admission.cluster_queue)
@@ -531,12 +531,12 @@ class State:
     # -- queues --------------------------------------------------------------------------------------------------------
 
     def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
-        """All ClusterQueues of the cohort tree; without a cohort the ClusterQueue alone."""
+        """Return all ClusterQueues of the cohort tree; without a cohort the ClusterQueue alone."""
         root = cq.node.root
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
     def selected_namespaces(self, cq: ClusterQueueState) -> set[str]:
-        """The namespaces that the ClusterQueue selects."""
+        """Return the namespaces that the ClusterQueue selects."""
         return {name for name in self.namespaces if self.selects_namespace(cq, name)}
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
@@ -550,7 +550,7 @@ class State:
         return labels is not None and selector is not None and selector.matches(labels)
 
     def ready_queues(self) -> Iterator[ClusterQueueState]:
-        """The active ClusterQueues that have an active workload."""
+        """Yield the active ClusterQueues that have an active workload."""
         for name, cq in list(self.ready.items()):
             if not cq.queue.active_count:
                 del self.ready[name]

@@ -85,7 +85,8 @@ class PendingPosition:
 
 
 def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
-    """The usage of every (flavor, resource) for which the node has a quota or usage, in the order of its spec."""
+    """Return the usage of every (flavor, resource) for which the node has a quota or usage, in the order of its
+    spec."""
     return tuple(
         Usage(
             key.flavor,
@@ -134,7 +135,8 @@ def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
 
 
 def _waiting_jobs(cq: ClusterQueueState) -> dict[str, WorkloadInfo]:
-    """The pending workloads; of the variants of one none while one is admitted, else one, an active one first."""
+    """Return the pending workloads; of the variants of one none while one is admitted, else one, an active one
+    first."""
     running = {info.workload.parent for info in cq.workloads.values() if info.admitted and info.workload.parent}
     found: dict[str, WorkloadInfo] = {}
     for info in cq.queue.waiting():
@@ -170,7 +172,7 @@ def cohort_status(node: CohortNode) -> CohortStatus:
 
 
 def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
-    """The pending workloads in queue order."""
+    """Return the pending workloads in queue order."""
     return tuple(
         PendingPosition(
             info.key,
@@ -185,7 +187,7 @@ def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
 def drained_workloads(
     cluster_queues: Iterable[ClusterQueueState], local_queues: Mapping[str, LocalQueue]
 ) -> dict[str, str]:
-    """The admitted workloads that must stop because their queue is drained, with their ClusterQueue."""
+    """Return the admitted workloads that must stop because their queue is drained, with their ClusterQueue."""
     found: dict[str, str] = {}
     for cq in cluster_queues:
         for key, info in cq.workloads.items():

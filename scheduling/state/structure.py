@@ -49,7 +49,8 @@ class Structure:
         self._hierarchy = hierarchy
 
     def snapshot(self) -> tuple[Any, ...]:
-        """A copy of the objects, of the tree with quota and usage of each cell, and of the hierarchy's own notes."""
+        """Return a copy of the objects, of the tree with quota and usage of each cell, and of the hierarchy's own
+        notes."""
         state = self._state
         nodes = [*(cq.node for cq in state.cluster_queues.values()), *state.tree.cohorts.values()]
         return (

@@ -70,7 +70,7 @@ class Workloads(dict[str, WorkloadInfo]):
 
 
 def _shapes(info: WorkloadInfo, vendors: Sequence[DeviceVendor]) -> Counter[PodShape]:
-    """The number of pods of each shape in a workload."""
+    """Return the number of pods of each shape in a workload."""
     shapes: Counter[PodShape] = Counter()
     for pod_set in info.pod_sets:
         if pod_set.devices is None:

@@ -105,7 +105,7 @@ class PodSetRequests:
         return self.pod_set.template.effective_requests().keys()
 
     def scaled_to(self, count: int) -> PodSetRequests:
-        """The same pod set with `count` pods (partial admission)."""
+        """Return the same pod set with `count` pods (partial admission)."""
         if count == self.count:
             return self
         scaled = PodSetRequests(self.pod_set, count, self.per_pod, self.claimed)
@@ -345,7 +345,7 @@ class WorkloadInfo:
         self.changes += (change,)
 
     def current(self) -> Workload:
-        """The workload with all decided status changes applied."""
+        """Return the workload with all decided status changes applied."""
         if self.changes:
             for change in self.changes:
                 self.workload = change(self.workload)
@@ -353,7 +353,7 @@ class WorkloadInfo:
         return self.workload
 
     def snapshot(self) -> tuple[object, ...]:
-        """A copy of the fields in `_NOTED`."""
+        """Return a copy of the fields in `_NOTED`."""
         return _SNAPSHOT(self)
 
     def restore(self, values: tuple[object, ...]) -> None:
@@ -366,7 +366,7 @@ class WorkloadInfo:
         return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
 
     def exceeded_limit(self) -> str | None:
-        """The first request of a pod that exceeds its limit, or None; computed once."""
+        """Return the first request of a pod that exceeds its limit, or None; computed once."""
         if self._exceeded is None:
             found = (ps.pod_set.template.exceeded_limit() for ps in self.pod_sets)
             self._exceeded = next(filter(None, found), "")
@@ -417,7 +417,7 @@ _SNAPSHOT = attrgetter(*_NOTED)
 
 
 def owner_fields(workload: Workload) -> tuple[object, ...]:
-    """The fields set by the workload's owner or the cluster that may change a decision about it."""
+    """Return the fields set by the workload's owner or the cluster that may change a decision about it."""
     return (
         workload.pod_sets,
         workload.queue_name,
@@ -436,10 +436,9 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
 
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
-    """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
-    failed admission check. A preempted workload keeps its place; without priority sorting, it is placed behind the
-    borrower that preempted it.
-    """
+    """Return the time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or
+    a failed admission check. A preempted workload keeps its place; without priority sorting, it is placed behind the
+    borrower that preempted it."""
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is not None and workload.is_true(ConditionType.EVICTED):
         if evicted.reason == EvictionReason.ADMISSION_CHECK:
@@ -460,7 +459,7 @@ def queue_order_timestamp(workload: Workload, configuration: Configuration) -> f
 
 
 def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
-    """The pending reason and message in its status."""
+    """Return the pending reason and message in its status."""
     verdict = workload.condition(ConditionType.QUOTA_RESERVED)
     if verdict is None or verdict.status is not ConditionStatus.FALSE or verdict.reason not in _PENDING_REASONS:
         return None
@@ -527,7 +526,7 @@ def _pod_set_hash(requests: PodSetRequests) -> Hashable:
 
 
 def _spec_fields(template: PodTemplate) -> str:
-    """The fields of the pod spec that the template does not hold in another form, as JSON; "" without any."""
+    """Return the fields of the pod spec that the template does not hold in another form, as JSON; "" without any."""
     spec = template.manifest.get("spec") or {}
     fields = {name: spec[name] for name in _COMPARED_FIELDS if spec.get(name)}
     for kind in ("initContainers", "containers"):

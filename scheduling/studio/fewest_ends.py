@@ -38,7 +38,7 @@ def fewest_ends(trials: Trials) -> Iterator[Remedy]:
 
 
 def _exact(trials: Trials, ranked: Sequence[str], lost: dict[str, float]) -> tuple[tuple[str, ...] | None, int]:
-    """The best set of the least size; or None and the size that it has at least."""
+    """Return the best set of the least size; or None and the size that it has at least."""
     for size in range(1, MAX_EXACT + 1):
         if comb(len(ranked), size) > MAX_TRIALS:
             return None, size

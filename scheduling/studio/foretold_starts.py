@@ -97,7 +97,8 @@ def foretell_starts(
 
 
 def _tried(queues: Mapping[str, Sequence[WaitingWorkload]], max_estimated: int) -> Counter[str]:
-    """How many of each ClusterQueue are estimated: its first, then its second, so that no queue crowds out another."""
+    """Return how many of each ClusterQueue are estimated: its first, then its second, so that no queue crowds out
+    another."""
     places = sorted((place, name) for name, waiting in queues.items() for place in range(len(waiting)))
     return Counter(name for _, name in places[:max_estimated])
 

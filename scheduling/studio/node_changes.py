@@ -115,7 +115,7 @@ def in_service(node: Node) -> Node:
 
 
 def _empty_copy(pattern: Node, suffix: str) -> Node:
-    """A node in service without pods, whose name, host name and UUIDs end with the suffix."""
+    """Return a node in service without pods, whose name, host name and UUIDs end with the suffix."""
     uuids = {device.uuid: f"{device.uuid}-{suffix}" for device in pattern.devices}
     name = f"{pattern.name}-{suffix}"
     labels = {key: name if key == HOSTNAME_LABEL else value for key, value in pattern.labels.items()}
@@ -137,7 +137,7 @@ def _renamed(device: Device, uuids: Mapping[str, str]) -> Device:
 
 
 def _with_device(node: Node, uuid: str, change: Callable[[Device], Device]) -> Node:
-    """The node with one device changed; raises KeyError if it has no such device."""
+    """Return the node with one device changed; raises KeyError if it has no such device."""
     if all(device.uuid != uuid for device in node.devices):
         raise KeyError(uuid)
     devices = tuple(change(device) if device.uuid == uuid else device for device in node.devices)

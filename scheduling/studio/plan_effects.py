@@ -116,7 +116,7 @@ def _for_cycles(count: int, go_on: GoOn) -> GoOn:
 
 
 def _tried(world: World, changes: Sequence[Change], now: float, go_on: GoOn) -> tuple[Outlook, State]:
-    """The decisions after the changes, and the state then."""
+    """Return the decisions after the changes, and the state then."""
     point = world.savepoint()
     try:
         may_evict = bool(changes) or bool(world.objects.reservations)
@@ -136,7 +136,7 @@ def _tried(world: World, changes: Sequence[Change], now: float, go_on: GoOn) -> 
 
 
 def _by_change(world: World, lost: Eviction, now: float) -> Eviction:
-    """The eviction with its reason, if the workload waits again."""
+    """Return the eviction with its reason, if the workload waits again."""
     found = world.workload(lost.workload)
     evicted = found.condition(ConditionType.EVICTED) if found is not None else None
     return lost if evicted is None else replace(lost, reason=evicted.reason)

@@ -92,7 +92,7 @@ class _Raises:
             yield remedy
 
     def _sufficient(self, asked: Mapping[str, int]) -> Amounts | None:
-        """A raise that starts the workload: the computed one, or a multiple of it."""
+        """Return a raise that starts the workload: the computed one, or a multiple of it."""
         computed = {resource: self._computed(resource, amount) for resource, amount in asked.items()}
         raised = {resource: amount for resource, amount in computed.items() if amount is not None}
         if len(raised) < len(asked):
@@ -106,7 +106,7 @@ class _Raises:
         return None
 
     def _computed(self, resource: str, asked: int) -> int | None:
-        """The least raise that makes room for the amount in the tree; None if no raise here does."""
+        """Return the least raise that makes room for the amount in the tree; None if no raise here does."""
         key = FlavorResource(self._flavor, resource)
         objects = self._trials.world.objects
 
@@ -137,7 +137,7 @@ class _Raises:
         return (SetObject(replace(self._spec, resource_groups=groups)),)
 
     def _with(self, groups: tuple[ResourceGroup, ...], resource: str, amount: int) -> tuple[ResourceGroup, ...]:
-        """The groups with more quota of one resource. A cohort that lists no such flavor or resource gets it."""
+        """Return the groups with more quota of one resource. A cohort that lists no such flavor or resource gets it."""
         covering = next((group for group in groups if resource in group.covered_resources), None)
         if covering is None:
             beside = next((g for g in groups if any(f.name == self._flavor for f in g.flavors)), None)

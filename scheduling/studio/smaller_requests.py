@@ -75,7 +75,7 @@ def _asking(pod_set: PodSet, resource: str, amount: int) -> PodSet:
 
 
 def _container(container: Mapping[str, Any], resource: str, amount: int) -> dict[str, Any]:
-    """The container with another amount, if it requests the resource. A limit of cpu or memory is kept."""
+    """Return the container with another amount, if it requests the resource. A limit of cpu or memory is kept."""
     resources = {kind: dict(found) for kind, found in (container.get("resources") or {}).items() if found}
     named = [kind for kind in ("limits", "requests") if resource in resources.get(kind, {})]
     if not named:
@@ -87,7 +87,7 @@ def _container(container: Mapping[str, Any], resource: str, amount: int) -> dict
 
 
 def _single_requests(template: PodTemplate) -> dict[str, int]:
-    """The requests that exactly one container of a pod, and no init container, makes, in base units."""
+    """Return the requests that exactly one container of a pod, and no init container, makes, in base units."""
     asked: dict[str, list[int]] = {}
     for container in template.containers if template.manifest else ():
         for resource, nanos in container.requests.items():

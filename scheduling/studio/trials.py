@@ -27,11 +27,11 @@ class Trials:
         return self.outlook(())
 
     def has_time(self) -> bool:
-        """Whether there is time for another trial."""
+        """Return whether there is time for another trial."""
         return self._go_on()
 
     def outlook(self, changes: Sequence[Change]) -> Outlook:
-        """The decisions of the next cycles after these changes. The World is unchanged afterwards."""
+        """Return the decisions of the next cycles after these changes. The World is unchanged afterwards."""
         self.count += 1
         point = self.world.savepoint()
         try:

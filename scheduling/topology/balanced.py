@@ -75,7 +75,8 @@ def _rank(balance: _Balance) -> tuple[int, int]:
 def _balance(
     plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], least: int
 ) -> _Balance | None:
-    """The siblings with their threshold; None if they cannot hold the group with a threshold of at least `least`."""
+    """Return the siblings with their threshold; None if they cannot hold the group with a threshold of at least
+    `least`."""
     level, numbers = plan.level, siblings
     if level < plan.slices.level:
         level, numbers = level + 1, _children(tree, level, siblings)
@@ -137,8 +138,8 @@ def _fill_beside_leader(
 def _without_smaller(
     plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], threshold: int
 ) -> Capacities:
-    """The counts without domains that hold less than the threshold. A domain that reaches it only without the leader
-    seats no leader."""
+    """Return the counts without domains that hold less than the threshold. A domain that reaches it only without the
+    leader seats no leader."""
     if plan.level < tree.last_level:
         children = _children(tree, plan.level, siblings)
         capacities = _pruned(plan, tree, capacities, plan.level + 1, children, threshold)
@@ -176,8 +177,8 @@ def _pruned(
 
 
 def _chosen_level(plan: PlacementPlan, tree: TopologyTree, best: _Balance) -> tuple[int, Sequence[int]]:
-    """The level whose domains share the group, and the candidates on it: those below the smallest set of siblings;
-    among equal sets, the one with the most even free room."""
+    """Return the level whose domains share the group, and the candidates on it: those below the smallest set of
+    siblings; among equal sets, the one with the most even free room."""
     if plan.level >= plan.slices.level:
         return plan.level, best.siblings
     capacities, level = best.capacities, plan.level
@@ -190,7 +191,7 @@ def _chosen_level(plan: PlacementPlan, tree: TopologyTree, best: _Balance) -> tu
 
 
 def _evenness(tree: TopologyTree, capacities: Capacities, level: int, number: int) -> float:
-    """How evenly the domain's room is spread over its children, in bits."""
+    """Return how evenly the domain's room is spread over its children, in bits."""
     children = tree.children[level][number]
     room = capacities.pods[level + 1][children.start : children.stop]
     total = sum(room)
@@ -200,7 +201,7 @@ def _evenness(tree: TopologyTree, capacities: Capacities, level: int, number: in
 def _smallest_set(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], rank: Callable[[int], Any]
 ) -> list[int]:
-    """The fewest domains that hold the group; among those the set with the least room left over, then the lowest
+    """Return the fewest domains that hold the group; among those the set with the least room left over, then the lowest
     rank. Empty if no set holds it."""
     held = _fill_greedily(plan, capacities, level, numbers)
     if held is None:
@@ -254,7 +255,7 @@ def _smallest_combination(
 
 
 def _ways(plan: PlacementPlan, capacities: Capacities, level: int, number: int) -> list[tuple[int, int, int]]:
-    """The ways to take a domain: (leaders seated, pods held) with and without a leader."""
+    """Return the ways to take a domain: (leaders seated, pods held) with and without a leader."""
     ways: list[tuple[int, int, int]] = []
     if capacities.slices[level][number]:
         ways += [(seated, seated, capacities.pods[level][number]) for seated in range(plan.leaders, -1, -1)]
@@ -264,7 +265,7 @@ def _ways(plan: PlacementPlan, capacities: Capacities, level: int, number: int) 
 
 
 def _unfinished(plan: PlacementPlan, sums: Sequence[Sequence[int]], count: int, seated: int, need: int) -> int:
-    """The sums of sets that do not hold the group yet, as bits."""
+    """Return the sums of sets that do not hold the group yet, as bits."""
     row = sums[count][seated]
     return row & ((1 << need) - 1) if seated == plan.leaders else row
 
@@ -277,7 +278,8 @@ def _trace(
     reached: Sequence[Sequence[Sequence[int]]],
     total: int,
 ) -> list[int]:
-    """The first set that reached the total: its last domain is the first one with which the total was reached."""
+    """Return the first set that reached the total: its last domain is the first one with which the total was
+    reached."""
     chosen: list[int] = []
     need, seated = plan.wanted * plan.slices.size, plan.leaders
     for count in range(len(reached[0]) - 1, 0, -1):

@@ -79,8 +79,8 @@ def choose_domains(plan: PlacementPlan, capacities: Capacities) -> tuple[int, li
 
 
 def _tightest_domain(plan: PlacementPlan, capacities: Capacities, level: int) -> Candidate | None:
-    """The domain that holds the whole group with the fewest slices left over; then the fewest pods left over, then
-    the smallest level values."""
+    """Return the domain that holds the whole group with the fewest slices left over; then the fewest pods left over,
+    then the smallest level values."""
     slices, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
     leaders = capacities.leaders[level]
     numbers: Iterable[int] = range(len(slices))

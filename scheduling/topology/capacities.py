@@ -134,7 +134,7 @@ class Capacities:
         return own
 
     def copy(self) -> Self:
-        """An independent copy of the counts."""
+        """Return an independent copy of the counts."""
         own = copy(self)
         own.pods, own.slices = _copied(self.pods), _copied(self.slices)
         if self.shape.leader_requests is None:

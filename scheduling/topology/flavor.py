@@ -146,7 +146,7 @@ class TopologyFlavor:
         return self._assignments(workers, leader, placed)
 
     def node_names(self, domain: TopologyDomain) -> frozenset[str]:
-        """The nodes of an assigned domain; empty if the domain no longer exists."""
+        """Return the nodes of an assigned domain; empty if the domain no longer exists."""
         return self.leaves.node_names(domain.values)
 
     def together(self, kept: TopologyAssignment | None, gained: TopologyAssignment | None) -> TopologyAssignment:
@@ -254,7 +254,7 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
         self._flavors[name] = flavor
 
     def snapshot(self) -> tuple[dict[str, TopologyFlavor], list[tuple[LeafUsage, Mapping[LeafKey, Mapping[str, int]]]]]:
-        """The flavors, and a copy of their usage. The nodes are not part of it."""
+        """Return the flavors, and a copy of their usage. The nodes are not part of it."""
         usages = {id(usage): usage for usage in (self._usage_by_hostname, *(f.usage for f in self._flavors.values()))}
         return dict(self._flavors), [(usage, usage.snapshot()) for usage in usages.values()]
 

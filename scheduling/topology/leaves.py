@@ -48,7 +48,7 @@ class Selection:
 
     @classmethod
     def of(cls, request: PodSetTopologyRequest, flavor_tolerations: tuple[Toleration, ...]) -> Self:
-        """The selection of a pod set in a flavor."""
+        """Return the selection of a pod set in a flavor."""
         return cls(
             request.tolerations + flavor_tolerations, tuple(sorted(request.node_selector.items())), request.affinity
         )
@@ -120,11 +120,11 @@ class TopologyLeaves:
         return None if number is None else self._free[number]
 
     def node_names(self, leaf: LeafKey) -> frozenset[str]:
-        """The nodes of a leaf; empty if the leaf does not exist."""
+        """Return the nodes of a leaf; empty if the leaf does not exist."""
         return frozenset(self._nodes_by_leaf.get(leaf, ()))
 
     def room(self, room: Mapping[str, int]) -> list[int]:
-        """The sum of `room` over each leaf's nodes, by leaf number."""
+        """Return the sum of `room` over each leaf's nodes, by leaf number."""
         return [sum(room.get(name, 0) for name in self._nodes_by_leaf[key]) for key in self.tree.leaf_keys]
 
     def room_on_open_nodes(
@@ -146,7 +146,7 @@ class TopologyLeaves:
         return found
 
     def capacities(self, shape: PodShape, selection: Selection | None) -> Capacities:
-        """The current counts of a pod shape. With `selection` None the pods may use every leaf."""
+        """Return the current counts of a pod shape. With `selection` None the pods may use every leaf."""
         tree = self.tree
         position = self._usage.position
         kept = self._capacities.get((shape, selection))
@@ -166,8 +166,8 @@ class TopologyLeaves:
         return capacities
 
     def capacities_within(self, values: tuple[str, ...], shape: PodShape, selection: Selection | None) -> Capacities:
-        """The counts if only the domain with these values on the first levels has room; without values, every domain
-        has."""
+        """Return the counts if only the domain with these values on the first levels has room; without values, every
+        domain has."""
         if not values:
             return self.capacities(shape, selection)
         inside = self.tree.leaves_with_prefix(values)

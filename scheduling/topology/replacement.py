@@ -66,7 +66,7 @@ def replace_failed_node(
 def _promise(
     flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int], moving: int
 ) -> tuple[tuple[str, ...], TopologyRequest]:
-    """The domain in which the pods must stay (empty: anywhere), and their topology request there.
+    """Return the domain in which the pods must stay (empty: anywhere), and their topology request there.
 
     Pods that do not form whole slices of the outermost layer complete the slice of the innermost layer that they
     break. In that slice's domain only layers whose slices they can fill matter, and of these the innermost.
@@ -85,8 +85,8 @@ def _promise(
 def _domain_to_complete(
     flavor: TopologyFlavor, layer: SliceConstraint, staying: Mapping[LeafKey, int], moving: int
 ) -> tuple[str, ...]:
-    """The domain of the layer's level in which staying and moved pods together form whole slices; empty if there is
-    none."""
+    """Return the domain of the layer's level in which staying and moved pods together form whole slices; empty if there
+    is none."""
     depth = flavor.topology.levels.index(layer.topology) + 1
     per_domain: Counter[tuple[str, ...]] = Counter()
     for values, count in _by_values(flavor, staying).items():
@@ -97,7 +97,7 @@ def _domain_to_complete(
 def _required_domain(
     flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int]
 ) -> tuple[str, ...]:
-    """The domain of the required level that the pods are in; empty if none is required or no pod stays."""
+    """Return the domain of the required level that the pods are in; empty if none is required or no pod stays."""
     if topology.required is None or not staying:
         return ()
     return min(_by_values(flavor, staying))[: flavor.topology.levels.index(topology.required) + 1]

@@ -43,7 +43,7 @@ class PlacementPlan:
         return self.count // self.slices.size
 
     def shape(self, ignore_used: bool) -> PodShape:
-        """The inputs of the capacity counts."""
+        """Return the inputs of the capacity counts."""
         return PodShape(self.requests, self.leader_requests, self.slices, ignore_used)
 
 
@@ -94,7 +94,7 @@ def make_plan(
     workers: PodSetTopologyRequest,
     leader: PodSetTopologyRequest | None,
 ) -> PlacementPlan:
-    """The plan for one group; raises UnservableRequest."""
+    """Build the plan for one group; raises UnservableRequest."""
     asked = workers.topology or TopologyRequest()
     problem = level_problem(topology, asked) or slice_problem(asked)
     if problem:

@@ -62,14 +62,15 @@ class TopologyTree:
         return len(self.values) - 1
 
     def leaves_below(self, level: int, domain: int) -> range:
-        """The numbers of the leaves in a domain."""
+        """Return the numbers of the leaves in a domain."""
         first, last = domain, domain
         for lower in range(level, self.last_level):
             first, last = self.children[lower][first].start, self.children[lower][last].stop - 1
         return range(first, last + 1)
 
     def leaves_with_prefix(self, values: tuple[str, ...]) -> range:
-        """The numbers of the leaves in the domain with these values of the first levels; empty if there is none."""
+        """Return the numbers of the leaves in the domain with these values of the first levels; empty if there
+        is none."""
         level = len(values) - 1
         domain = bisect_left(self.values[level], values)
         if domain == len(self.values[level]) or self.values[level][domain] != values:

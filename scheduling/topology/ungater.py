@@ -56,14 +56,15 @@ def rank_offsets(pod_sets: Sequence[tuple[str, int, str | None]]) -> dict[str, i
 
 
 def node_selector(assignment: TopologyAssignment, domain: Domain) -> dict[str, str]:
-    """The labels that tie a pod to a domain of the assignment."""
+    """Return the labels that tie a pod to a domain of the assignment."""
     return dict(zip(assignment.levels, domain, strict=True))
 
 
 def _ranks(
     request: TopologyRequest, pods: Sequence[TopologyPod], count: int, index_offset: int
 ) -> dict[str, int] | None:
-    """Each pod's rank by name; None unless all ranks are readable, different, and below the number of assigned pods."""
+    """Return each pod's rank by name; None unless all ranks are readable, different, and below the number of assigned
+    pods."""
     ranks: dict[str, int] = {}
     for pod in pods:
         rank = rank_of(request, pod.labels, count, index_offset)
@@ -74,7 +75,7 @@ def _ranks(
 
 
 def rank_of(request: TopologyRequest, labels: Mapping[str, str], count: int, index_offset: int = 0) -> int | None:
-    """The rank that a pod's labels state, among `count` pods; None without a readable rank."""
+    """Return the rank that a pod's labels state, among `count` pods; None without a readable rank."""
     if request.pod_index_label is None:
         return None
     index = _number(labels.get(request.pod_index_label))

@@ -26,7 +26,7 @@ class LeafUsage:
         self._forgotten = 0
 
     def of(self, leaf: LeafKey) -> Mapping[str, int]:
-        """The amounts of one leaf, a live view."""
+        """Return the amounts of one leaf, a live view."""
         return self._amounts.setdefault(leaf, {})
 
     def items(self) -> ItemsView[LeafKey, dict[str, int]]:
@@ -50,7 +50,7 @@ class LeafUsage:
             self.note(domain.values)
 
     def snapshot(self) -> dict[LeafKey, dict[str, int]]:
-        """A copy of all amounts."""
+        """Return a copy of all amounts."""
         return {leaf: dict(amounts) for leaf, amounts in self._amounts.items() if amounts}
 
     def restore(self, values: Mapping[LeafKey, Mapping[str, int]]) -> None:
@@ -75,8 +75,8 @@ class LeafUsage:
         return self._forgotten + len(self._changed)
 
     def changed_since(self, position: int) -> Sequence[LeafKey] | None:
-        """The leaves that changed since that position, possibly repeated; None if the log does not reach back that
-        far."""
+        """Return the leaves that changed since that position, possibly repeated; None if the log does not reach back
+        that far."""
         start = position - self._forgotten
         return self._changed[start:] if start >= 0 else None
 

@@ -126,7 +126,7 @@ class ApiServer:
         return Answer(200, self.cluster.registry.get(target.resource, target.namespace, target.name))
 
     def _log(self, target: Target, request: Request) -> LogRequest:
-        """A log to be sent; refused here where the container has none."""
+        """Return a log to be sent; refused here where the container has none."""
         query = request.query
         since = integer(query, "sinceSeconds")
         try:
@@ -176,7 +176,8 @@ class ApiServer:
         )
 
     def _continue(self, target: Target, token: str) -> tuple[int, ObjectKey | None]:
-        """The version and the last key of the page before; a token of a forgotten version is answered with 410."""
+        """Return the version and the last key of the page before; a token of a forgotten version is answered
+        with 410."""
         if not token:
             return self.cluster.store.resource_version, None
         try:
@@ -264,7 +265,7 @@ class ApiServer:
 
 
 def _patchable(live: JsonObject) -> JsonObject:
-    """The live object without its version, so that only a version in the patch is a precondition."""
+    """Return the live object without its version, so that only a version in the patch is a precondition."""
     metadata = {key: value for key, value in live["metadata"].items() if key != "resourceVersion"}
     return {**live, "metadata": metadata}
 

@@ -21,7 +21,7 @@ class ApiError(Exception):
         self.details = details
 
     def status(self) -> JsonObject:
-        """The Status object that the server sends."""
+        """Return the Status object that the server sends."""
         body: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",

@@ -65,7 +65,7 @@ _IDENTITY = frozenset(
 
 
 def is_set(field: str) -> bool:
-    """Whether a list of that name is a set of scalars."""
+    """Return whether a list of that name is a set of scalars."""
     return field in _SET_LISTS
 
 
@@ -75,13 +75,13 @@ def is_atomic_map(field: str) -> bool:
 
 
 def entry_key(field: str, entry: JsonObject) -> str:
-    """The canonical JSON of the keys of one list entry."""
+    """Return the canonical JSON of the keys of one list entry."""
     keys = {key: entry.get(key, _KEY_DEFAULTS.get(key)) for key in _LIST_KEYS[field]}
     return orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def is_keyed_list(field: str, value: Any) -> bool:
-    """Whether this value is a list whose entries are merged by key."""
+    """Return whether this value is a list whose entries are merged by key."""
     return isinstance(value, list) and field in _LIST_KEYS and all(isinstance(entry, dict) for entry in value)
 
 
@@ -235,7 +235,7 @@ def _removed(here: Any, path: Path, name: str) -> Any:
 
 
 def describe(path: Path) -> str:
-    """A path as Kubernetes prints it: .spec.containers[name="a"].image"""
+    """Return a path as Kubernetes prints it: .spec.containers[name="a"].image"""
     text = ""
     for kind, element in path:
         if kind == "f":
@@ -262,7 +262,7 @@ def to_fields_v1(paths: FieldSet) -> JsonObject:
 
 
 def from_fields_v1(fields: JsonObject) -> FieldSet:
-    """The set of a FieldsV1 encoding."""
+    """Return the set of a FieldsV1 encoding."""
     return _from_json(orjson.dumps(fields))
 
 

@@ -22,7 +22,7 @@ def name_of(item: JsonObject) -> str:
 
 
 def namespace_of(item: JsonObject) -> str:
-    """The namespace, or "" for cluster-scoped objects."""
+    """Return the namespace, or "" for cluster-scoped objects."""
     return str(item["metadata"].get("namespace", ""))
 
 
@@ -43,7 +43,7 @@ def is_deleting(item: JsonObject) -> bool:
 
 
 def controller_of(item: JsonObject) -> JsonObject | None:
-    """The owner reference whose `controller` is true, if any."""
+    """Return the owner reference whose `controller` is true, if any."""
     for reference in item["metadata"].get("ownerReferences") or ():
         if reference.get("controller"):
             return dict(reference)
@@ -51,7 +51,7 @@ def controller_of(item: JsonObject) -> JsonObject | None:
 
 
 def owner_reference(owner: JsonObject) -> JsonObject:
-    """The controller reference that a controller puts on what it creates."""
+    """Return the controller reference that a controller puts on what it creates."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -63,7 +63,7 @@ def owner_reference(owner: JsonObject) -> JsonObject:
 
 
 def condition(item: JsonObject, kind: str) -> JsonObject | None:
-    """The status condition of that type, if present."""
+    """Return the status condition of that type, if present."""
     for entry in (item.get("status") or {}).get("conditions") or ():
         if entry.get("type") == kind:
             return dict(entry)

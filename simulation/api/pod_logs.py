@@ -69,7 +69,7 @@ class PodLogs:
         self._environment = environment
 
     def recent(self, request: LogRequest) -> tuple[list[Line], bool]:
-        """The lines so far, the requested ones, and whether more may follow. Raises ApiError."""
+        """Return the lines so far, the requested ones, and whether more may follow. Raises ApiError."""
         pod = self._environment.store.get("pods", request.namespace, request.name)
         if pod is None:
             raise not_found("pods", request.name)
@@ -111,7 +111,7 @@ class PodLogs:
 
 
 def _run_seconds(pod: JsonObject) -> float:
-    """How long its containers intend to run; 0 if unknown."""
+    """Return how long its containers intend to run; 0 if unknown."""
     try:
         return max(0.0, float(annotations_of(pod).get(RUN_SECONDS, "0")))
     except ValueError:

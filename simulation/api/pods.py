@@ -105,7 +105,7 @@ def _container_requests(container: JsonObject) -> dict[str, int]:
 
 
 def pod_condition(kind: str, status: bool, now: float, reason: str = "", message: str = "") -> JsonObject:
-    """One entry of status.conditions."""
+    """Return one entry of status.conditions."""
     entry = {"type": kind, "status": "True" if status else "False", "lastTransitionTime": timestamp(now)}
     if reason:
         entry["reason"] = reason
@@ -147,7 +147,7 @@ class NodeUsage:
         store.listeners.append(self._on_change)
 
     def pods_on(self, node: str) -> Iterator[JsonObject]:
-        """The pods bound to a node, finished ones too."""
+        """Yield the pods bound to a node, finished ones too."""
         for key in list(self._pods.get(node, ())):
             pod = self._store.get("pods", *key)
             if pod is not None:

@@ -274,7 +274,8 @@ class Registry:
             raise errors.conflict(resource.plural, name_of(live), why)
 
     def _overlaid(self, resource: Resource, live: JsonObject, body: JsonObject, writer: Writer) -> JsonObject:
-        """The live object with what this write may change: the status through /status, all else through the object."""
+        """Return the live object with what this write may change: the status through /status, all else through the
+        object."""
         if writer.subresource == "status":
             metadata = {**live["metadata"], **_user_metadata(body)}
             return {**live, "metadata": metadata, "status": body.get("status") or {}}
@@ -346,7 +347,8 @@ def _with_job_selector(job: JsonObject, uid: str) -> JsonObject:
 
 
 def _same(live: JsonObject, updated: JsonObject) -> bool:
-    """Whether a write changes nothing but timestamps of the book-keeping; then Kubernetes keeps the resourceVersion."""
+    """Return whether a write changes nothing but timestamps of the book-keeping; then Kubernetes keeps the
+    resourceVersion."""
     return _comparable(live) == _comparable(updated)
 
 

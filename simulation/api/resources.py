@@ -114,7 +114,7 @@ _BY_URL = {(resource.group, resource.version, resource.plural): resource for res
 
 
 def find(group: str, version: str, plural: str) -> Resource | None:
-    """The resource of a URL, or None."""
+    """Return the resource of a URL, or None."""
     return _BY_URL.get((group, version, plural))
 
 
@@ -124,7 +124,7 @@ def crd_name(resource: Resource) -> str:
 
 
 def crd_of(resource: Resource) -> JsonObject:
-    """The CustomResourceDefinition of a custom resource, without a schema."""
+    """Return the CustomResourceDefinition of a custom resource, without a schema."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -139,7 +139,7 @@ def crd_of(resource: Resource) -> JsonObject:
 
 
 def _groups(served: Sequence[Resource]) -> dict[str, list[str]]:
-    """The versions of each group, the preferred one first: v1 before v2beta1 before v1beta1 before v1alpha1."""
+    """Return the versions of each group, the preferred one first: v1 before v2beta1 before v1beta1 before v1alpha1."""
     found: dict[str, set[str]] = {}
     for resource in served:
         found.setdefault(resource.group, set()).add(resource.version)
@@ -163,7 +163,7 @@ def api_group(group: str, served: Sequence[Resource]) -> JsonObject | None:
 
 
 def api_group_list(served: Sequence[Resource]) -> JsonObject:
-    """The answer to GET /apis."""
+    """Return the answer to GET /apis."""
     groups = []
     for group in _groups(served):
         entry = api_group(group, served)
@@ -173,12 +173,12 @@ def api_group_list(served: Sequence[Resource]) -> JsonObject:
 
 
 def api_versions() -> JsonObject:
-    """The answer to GET /api."""
+    """Return the answer to GET /api."""
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
 def api_resource_list(group: str, version: str, served: Sequence[Resource]) -> JsonObject | None:
-    """The answer to GET /api/v1 or /apis/GROUP/VERSION, or None when there is no such group version."""
+    """Return the answer to GET /api/v1 or /apis/GROUP/VERSION, or None when there is no such group version."""
     served = [resource for resource in served if (resource.group, resource.version) == (group, version)]
     if not served:
         return None

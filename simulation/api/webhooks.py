@@ -91,7 +91,7 @@ class AdmissionWebhooks:
         return any(of_object.matches(labels_of(item)) for item in (attempt.new, attempt.old) if item is not None)
 
     def _ask(self, webhook: JsonObject, attempt: Attempt) -> JsonObject | None:
-        """The response of a webhook that allows it, None of one that fails open. Raises RefusedByWebhook."""
+        """Return the response of a webhook that allows it, None of one that fails open. Raises RefusedByWebhook."""
         asked = _review(attempt)
         try:
             with self.outside():
@@ -134,7 +134,7 @@ class AdmissionWebhooks:
 
 
 def _covers(rule: JsonObject, attempt: Attempt) -> bool:
-    """Whether a rule is about this. Subresources are never asked about here."""
+    """Return whether a rule is about this. Subresources are never asked about here."""
     resource = attempt.resource
     wanted = (
         ("operations", attempt.operation),

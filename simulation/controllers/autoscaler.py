@@ -98,7 +98,8 @@ class Autoscaler:
 
 
 def _pods_per_node(template: JsonObject, group: Mapping[str, Any]) -> int:
-    """How many of the pods an empty node of the group holds; none where it has not the labels that they ask for."""
+    """Return how many of the pods an empty node of the group holds; none where it has not the labels that they
+    ask for."""
     labels = group.get("labels") or {}
     selector = (template.get("spec") or {}).get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):

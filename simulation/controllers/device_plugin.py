@@ -136,7 +136,7 @@ def _patch_annotations(
 
 
 def _counts(pod: JsonObject) -> Iterable[int]:
-    """The number of NVIDIA devices that each container requests from the kubelet, init containers first."""
+    """Yield the number of NVIDIA devices that each container requests from the kubelet, init containers first."""
     spec = pod["spec"]
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         limits = (container.get("resources") or {}).get("limits") or {}

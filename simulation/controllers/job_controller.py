@@ -58,7 +58,7 @@ class JobController:
         return due
 
     def _count(self, job: JsonObject, pods: list[JsonObject]) -> JsonObject:
-        """The status with newly finished pods added to its counters."""
+        """Return the status with newly finished pods added to its counters."""
         status = {**(job.get("status") or {})}
         succeeded, failed = status.get("succeeded", 0), status.get("failed", 0)
         done = _indexes(status.get("completedIndexes", ""))
@@ -253,7 +253,7 @@ def _has(status: JsonObject, kind: str, value: str) -> bool:
 
 
 def _to_remove(job: JsonObject, active: list[JsonObject], count: int) -> list[JsonObject]:
-    """The pods that end when fewer may run: of an Indexed Job those beyond its completions; then those that have
+    """Return the pods that end when fewer may run: of an Indexed Job those beyond its completions; then those that have
     progressed least, and among equals the youngest.
     """
     beyond: list[JsonObject] = []

@@ -139,7 +139,7 @@ class _Families(Collector):
         self._containers = containers
 
     def collect(self) -> Iterable[Metric]:
-        """The names of HAMi's exporter of today."""
+        """Return the names of HAMi's exporter of today."""
         memory = GaugeMetricFamily("hami_host_gpu_memory_used_bytes", "GPU memory in use", labels=_DEVICE)
         utilization = GaugeMetricFamily("hami_host_gpu_utilization_ratio", "GPU utilization, 0 to 100", labels=_DEVICE)
         temperature = GaugeMetricFamily("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", labels=_DCGM)

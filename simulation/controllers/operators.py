@@ -99,7 +99,7 @@ class OperatedJobController:
         return None
 
     def _is_anothers(self, job: JsonObject) -> bool:
-        """Whether another controller manages the job, in another cluster for example."""
+        """Return whether another controller manages the job, in another cluster for example."""
         path = self._rules.managed_by_path
         return bool(path) and dig(job, *path) not in (None, "", self._rules.own_manager)
 
@@ -141,7 +141,7 @@ class OperatedJobController:
 
 
 def _keeps_pods(kind: str, job: JsonObject) -> bool:
-    """Whether the pods of a job that has ended run on: Kubeflow's operators keep them by default."""
+    """Return whether the pods of a job that has ended run on: Kubeflow's operators keep them by default."""
     return kind in _LEADERS and (dig(job, "spec", "runPolicy", "cleanPodPolicy") or "None") == "None"
 
 
@@ -191,7 +191,7 @@ def _all_ready(tallies: list[Tally]) -> bool:
 
 
 def _conditions(job: JsonObject, now: float, **states: bool) -> list[JsonObject]:
-    """The job's conditions with these; one that has not changed keeps its time."""
+    """Return the job's conditions with these; one that has not changed keeps its time."""
     known = {entry["type"]: entry for entry in (job.get("status") or {}).get("conditions") or ()}
     for kind, state in states.items():
         if not state and kind not in known:
@@ -271,7 +271,7 @@ def _report_replicas(kind: str, job: JsonObject, tallies: list[Tally], suspended
 
 
 def _replica_statuses(job: JsonObject, tallies: list[Tally], suspended: bool) -> JsonObject:
-    """The pods by role; of a suspended job those that it had, none of them active."""
+    """Return the pods by role; of a suspended job those that it had, none of them active."""
     if suspended:
         known: JsonObject = (job.get("status") or {}).get("replicaStatuses") or {}
         return {role: {**status, "active": 0} for role, status in known.items()}

@@ -169,11 +169,11 @@ class _QuestionView(ClusterView):
     writes_what_is_mirrored = False  # nothing of the cluster is written
 
     def questions(self) -> QuerySet[Question]:
-        """The user's own questions."""
+        """Return the user's own questions."""
         return self._visible().filter(user=cast("User", self.request.user))
 
     def saved(self) -> QuerySet[Question]:
-        """The user's own saved plans, and those of others if the user may read all namespaces: a plan contains
+        """Return the user's own saved plans, and those of others if the user may read all namespaces: a plan contains
         names."""
         found = self._visible().exclude(name="")
         return found if self.access.sees_everything else found.filter(user=cast("User", self.request.user))

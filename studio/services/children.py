@@ -189,7 +189,7 @@ def _set_limit(kind: int, wanted: int) -> None:
 
 
 def _address_space_bytes() -> int:
-    """The address space that this process has; 0 if the system does not tell."""
+    """Return the address space that this process has; 0 if the system does not tell."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
     except OSError:

@@ -84,7 +84,7 @@ def read_runs(cluster: Cluster, history: RunHistory, after: int) -> int:
 
 
 def _maxima(cluster: Cluster, uids: Sequence[Any]) -> dict[Any, int]:
-    """The maximumExecutionTimeSeconds of finished workloads, by UID."""
+    """Return the maximumExecutionTimeSeconds of finished workloads, by UID."""
     found = Workload.objects.filter(cluster=cluster, status=_FINISHED, uid__in=uids)
     return {uid: seconds for uid, seconds in found.values_list("uid", "maximum_execution_seconds") if seconds}
 
@@ -98,7 +98,7 @@ def _amounts(held: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def read_estimators(cluster: Cluster, history: RunHistory) -> dict[str, Estimator]:
-    """The estimators by tree, with the outcomes of the kept estimates."""
+    """Read the estimators by tree, with the outcomes of the kept estimates."""
     found: dict[str, Estimator] = {}
     known = _of_known(cluster)
     started = known.filter(started_at__isnull=False).order_by("-started_at", "-pk").values_list(*_COMPARED)
@@ -204,8 +204,8 @@ def forget_estimates(before: datetime) -> None:
 def judged_seconds(
     cluster: Cluster, since: datetime, cluster_queues: frozenset[str] | None, limit: int
 ) -> Iterable[tuple[Any, ...]]:
-    """The newest kept estimates, at most `limit`, whose workloads started since then in these ClusterQueues (None: in
-    all): (ClusterQueue, stage, p10, p50, p90, waited), the newest first."""
+    """Return the newest kept estimates, at most `limit`, whose workloads started since then in these ClusterQueues
+    (None: in all): (ClusterQueue, stage, p10, p50, p90, waited), the newest first."""
     found = KeptEstimate.objects.filter(cluster=cluster, started_at__gte=since).order_by("-started_at", "-pk")
     if cluster_queues is not None:
         found = found.filter(cluster_queue__in=cluster_queues)

@@ -199,7 +199,7 @@ def _problems(cluster: Cluster, place: int, change: NodeChange) -> Iterator[str]
 
 
 def _returns_by_us(cluster: Cluster, name: str) -> bool:
-    """Whether only an operator of kueueweb has put the node, or devices of it, out of service."""
+    """Return whether only an operator of kueueweb has put the node, or devices of it, out of service."""
     row = Node.objects.get(cluster=cluster, name=name)
     return row.ready and not row.unschedulable and not row.devices.filter(healthy=False).exists()
 

@@ -108,7 +108,7 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]
 
 
 def _named(plan: Plan) -> set[Key]:
-    """The objects that a plan changes."""
+    """Return the objects that a plan changes."""
     nodes = (change.like if isinstance(change, AddNodes) else change.name for change in plan.nodes)
     keys = {*plan.end, *plan.requeue, *(key for key, _ in plan.priorities)}
     return {
@@ -132,7 +132,7 @@ def _identities(documents: Iterable[Document]) -> Iterator[Key]:
 
 
 def _versions(cluster: Cluster, keys: Collection[Key]) -> dict[Key, str]:
-    """A version for each object; an empty one for an object that does not exist."""
+    """Return a version for each object; an empty one for an object that does not exist."""
     by_kind: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for kind, namespace, name in keys:
         by_kind[kind].add((namespace, name))
@@ -179,7 +179,7 @@ def _jobs(rows: QuerySet[Job]) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _configuration(cluster: Cluster) -> dict[str, str]:
-    """A version for each kind of configuration and of published devices, and for the settings of the cluster."""
+    """Return a version for each kind of configuration and of published devices, and for the settings of the cluster."""
     found = {kind: _version_of_all(cluster, kind) for kind in _KINDS} | _pairs(_DEVICE_OBJECTS, cluster)
     row = Cluster.objects.get(pk=cluster.pk)
     settings = [row.mode, row.placement, row.configuration, row.device_plugin_configuration]

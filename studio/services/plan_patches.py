@@ -32,7 +32,7 @@ def patched_documents(cluster: Cluster, patches: Sequence[Document], access: Acc
 
 
 def _patched(cluster: Cluster, patch: Document, access: Access, errors: list[LocatedError]) -> Document | None:
-    """The patched object; None if the patch is mistaken, which is added to `errors`."""
+    """Return the patched object; None if the patch is mistaken, which is added to `errors`."""
     content = patch.content
     kind = kind_named(str(content.get("kind") or ""))
     metadata = content.get("metadata")
@@ -83,7 +83,7 @@ def _require_right(cluster: Cluster, access: Access, kind: ManifestKind, namespa
 
 
 def _present(cluster: Cluster, kind: ManifestKind, namespace: str, name: str) -> Mapping[str, Any]:
-    """The manifest of the object. A cluster without a Configuration has an empty one."""
+    """Return the manifest of the object. A cluster without a Configuration has an empty one."""
     is_settings = kind.name == _CONFIGURATION
     found = get_manifests(cluster, kind.name, CONFIGURATION_NAME if is_settings else name, namespace or None)
     if found:

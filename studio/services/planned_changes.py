@@ -182,7 +182,7 @@ def _nodes(kind: str, cluster_id: int, noted: Noted, features: Features) -> dict
 
 
 def _workloads(kind: str, cluster_id: int, noted: Noted, features: Features) -> dict[int, Change]:
-    """A workload that is to end has ended: its pods stop while nothing else happens."""
+    """Return a workload that is to end has ended: its pods stop while nothing else happens."""
     found: dict[int, Change] = {}
     for stored in read_workloads(cluster_id, list(noted)):
         workload = stored.workload

@@ -108,7 +108,7 @@ def _read_sections(top: FieldReader) -> Plan:
 
 
 def _priority(item: FieldReader) -> tuple[str, str]:
-    """A workload, and the class that it gets."""
+    """Return a workload, and the class that it gets."""
     key = item.text("workload", required=True)
     if key and (mistake := _key_mistake(key)):
         item.error("workload", mistake, key)
@@ -118,13 +118,13 @@ def _priority(item: FieldReader) -> tuple[str, str]:
 
 
 def _documents(top: FieldReader, name: str) -> tuple[Document, ...]:
-    """The objects of a section; their mistakes are located in it."""
+    """Return the objects of a section; their mistakes are located in it."""
     items = top.items(name, max_items=_MAX_LISTED)
     return tuple(Document(index, dict(item.content), name) for index, item in enumerate(items))
 
 
 def _node_change(item: FieldReader) -> NodeChange | None:
-    """One change of a node; None if it is mistaken."""
+    """Return one change of a node; None if it is mistaken."""
     named = [field for field in _NODE_FIELDS if item.has(field)]
     if len(named) != 1:
         item.error("", f"must have exactly one of {', '.join(_NODE_FIELDS)}", "", MistakeReason.REQUIRED)
@@ -148,7 +148,7 @@ def _key_mistake(key: str) -> str | None:
 
 
 def plan_access(user: User | None, cluster: Cluster) -> Access:
-    """The rights of a plan's author; all of them on the command line, where there is no user."""
+    """Return the rights of a plan's author; all of them on the command line, where there is no user."""
     return _COMMAND_LINE if user is None else access_of(user, cluster)
 
 
@@ -245,7 +245,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def _queues_of_unfinished(cluster: Cluster, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """The names of the LocalQueues of those workloads that exist and have not finished."""
+    """Return the names of the LocalQueues of those workloads that exist and have not finished."""
     if not keys:
         return {}
     wanted = set(keys)

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 def default_children() -> int:
-    """One fewer than the cores that this process may use, from one to four: each needs memory of its own."""
+    """Return one fewer than the cores that this process may use, from one to four: each needs memory of its own."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(max(1, cores - 1), _MAX_CHILDREN)
 

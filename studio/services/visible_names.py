@@ -22,11 +22,11 @@ class VisibleNames:
         self._reader = Reader(access, cluster)
 
     def workload(self, key: str) -> str:
-        """The key of a workload; empty if the reader may not see it."""
+        """Return the key of a workload; empty if the reader may not see it."""
         return key if self.access.sees(key.partition("/")[0]) else ""
 
     def cluster_queue(self, name: str) -> str:
-        """The name of a ClusterQueue; empty if the reader may not see it."""
+        """Return the name of a ClusterQueue; empty if the reader may not see it."""
         return name if self.sees_queue(name) else ""
 
     @property
@@ -35,17 +35,17 @@ class VisibleNames:
         return self._visibility.cluster_queues
 
     def sees_queue(self, name: str) -> bool:
-        """Whether the reader may see a ClusterQueue."""
+        """Return whether the reader may see a ClusterQueue."""
         return self._visibility.sees_queue(name)
 
     def sees_holder(self, kind: str, name: str) -> bool:
-        """Whether the reader may see a holder of quota (NodeKind)."""
+        """Return whether the reader may see a holder of quota (NodeKind)."""
         if kind == NodeKind.CLUSTER_QUEUE:
             return self.sees_queue(name)
         return self._cohorts is None or name in self._cohorts
 
     def message(self, text: str) -> str:
-        """A message without names that the reader may not see."""
+        """Return a message without names that the reader may not see."""
         return self._reader.message(text)
 
     @cached_property

@@ -45,7 +45,7 @@ class _OwnObjects(GenericAPIView[Any]):
         return Response(self._serializer(row).data, code, headers={"ETag": etag(row.generation), **headers})
 
     def _serializer(self, *found: Any, **options: Any) -> serializers.BaseSerializer[Any]:
-        """The serializer of requests and answers alike."""
+        """Return the serializer of requests and answers alike."""
         made: serializers.BaseSerializer[Any] = self.get_serializer_class()(*found, **options)
         return made
 

@@ -69,11 +69,11 @@ class LazyGroup(TyperGroup):
     """Imports the module of a command when the command is used or shown."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names in the order of `MODULES`."""
+        """Return the names in the order of `MODULES`."""
         return list(_MODULE_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command with the options that all take."""
+        """Return the command with the options that all take."""
         if cmd_name in _MODULE_OF and cmd_name not in self.commands:
             module = import_module(f"kueueweb_client.cli.{_MODULE_OF[cmd_name]}")
             part = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)

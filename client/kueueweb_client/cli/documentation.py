@@ -107,7 +107,7 @@ def _options(command: Any, ctx: Any) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A text without characters that roff would obey."""
+    """Return a text without characters that roff would obey."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in escaped.splitlines())
 

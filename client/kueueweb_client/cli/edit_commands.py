@@ -74,7 +74,7 @@ def _edited(asked: Client, noun: Noun, found: Object, before: str, file: Path) -
 
 
 def _is_mistake(error: ClientError) -> bool:
-    """Whether the user can mend the text; the editor then opens again."""
+    """Return whether the user can mend the text; the editor then opens again."""
     return not isinstance(error, ApiError) or error.status in (400, 422)
 
 
@@ -103,7 +103,7 @@ def _show_conflict(asked: Client, noun: Noun, found: Object, error: ClientError,
 
 
 def _temporary(name: str, text: str) -> Path:
-    """A file that only its owner reads."""
+    """Return a file that only its owner reads."""
     safe = "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
     number, path = tempfile.mkstemp(prefix=f"kueueweb-edit-{safe}-", suffix=".yaml")
     with os.fdopen(number, "w", encoding="utf-8") as output:
@@ -127,7 +127,7 @@ def _without_comments(text: str) -> str:
 
 
 def _read(text: str, found: Object) -> Object:
-    """The edited object. Raises `ClientError` for text that is not a manifest, or that is another object."""
+    """Read the edited object. Raises `ClientError` for text that is not a manifest, or that is another object."""
     import yaml
 
     try:
@@ -245,7 +245,7 @@ def _set_metadata(
 
 
 def _names_and_values(words: Sequence[str]) -> tuple[list[str], dict[str, str | None]]:
-    """The names, and for each key its new value or None."""
+    """Return the names, and for each key its new value or None."""
     names = [word for word in words if "=" not in word and not word.endswith("-")]
     values: dict[str, str | None] = {word[:-1]: None for word in words if word.endswith("-") and "=" not in word}
     values |= {key: value for key, mark, value in (word.partition("=") for word in words) if mark}

@@ -69,7 +69,7 @@ def documents(names: list[str], *, recursive: bool = False, kustomize: str = "")
 
 
 def _built(folder: str) -> str:
-    """The manifests that kustomize makes of a folder. Raises `ClientError` if it is not installed, or fails."""
+    """Return the manifests that kustomize makes of a folder. Raises `ClientError` if it is not installed, or fails."""
     import shutil
     import subprocess
 
@@ -85,7 +85,7 @@ def _built(folder: str) -> str:
 
 
 def _with_namespace(document: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
-    """The object with the namespace of the call, where it has none and its kind has one."""
+    """Return the object with the namespace of the call, where it has none and its kind has one."""
     noun = noun_named(document["kind"])
     metadata = document.get("metadata") or {}
     if not namespace or metadata.get("namespace") or (noun and not noun.namespaced):

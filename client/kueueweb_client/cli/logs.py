@@ -60,7 +60,7 @@ def _logs(
 
 
 def _workload(asked: Client, namespace: str, name: str) -> str:
-    """The workload of that name, or else that of the job of that name."""
+    """Return the workload of that name, or else that of the job of that name."""
     try:
         return asked.workload(namespace, name)["name"]
     except ApiError as error:

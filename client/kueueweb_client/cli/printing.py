@@ -91,7 +91,7 @@ class Table:
 
 
 def _clean(cell: str) -> str:
-    """A cell without control characters, which a terminal would obey."""
+    """Return a cell without control characters, which a terminal would obey."""
     return _CONTROL.sub(lambda found: " " if found[0] in "\n\t" else f"\\x{ord(found[0]):02x}", cell)
 
 
@@ -151,7 +151,7 @@ class _NamePrinter(Printer):
 
 
 def name_of(item: Row) -> str:
-    """The name of a manifest or a row."""
+    """Return the name of a manifest or a row."""
     return str(find(item, "metadata.name") or item.get("name") or item.get("uuid") or "")
 
 

@@ -131,7 +131,7 @@ def _get(
 
 
 def _targets(words: Sequence[str]) -> list[Target]:
-    """The kinds and names of the arguments: `cq,lq`, `cq main`, `cq/main lq/queue`, `all`."""
+    """Return the kinds and names of the arguments: `cq,lq`, `cq main`, `cq/main lq/queue`, `all`."""
     if any("/" in word for word in words):
         pairs = [word.partition("/") for word in words]
         if any(not (kind and name) for kind, _, name in pairs):
@@ -156,7 +156,7 @@ def _require_metadata(field_selector: str) -> None:
 
 
 def _statuses(text: str) -> str:
-    """The states in the server's words, in any case. Raises `ClientError` for another word."""
+    """Return the states in the server's words, in any case. Raises `ClientError` for another word."""
     known = {each.lower(): each for each in STATUSES}
     asked = [each.strip().lower() for each in text.split(",") if each.strip()]
     if unknown := [each for each in asked if each not in known]:
@@ -177,7 +177,7 @@ def _write(
 
 
 def _pages(asked: Client, noun: Noun, selection: Selection, *, for_table: bool, watch: bool) -> Iterator[Sequence[Row]]:
-    """The pages of a list; with `watch` also each change, of one workload until it ends."""
+    """Yield the pages of a list; with `watch` also each change, of one workload until it ends."""
     if not watch:
         yield from Reader(asked, noun, selection, for_table=for_table).pages()
     elif noun is WORKLOADS and len(selection.names) == 1 and for_table:
@@ -280,7 +280,7 @@ def _usage(tree: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """An amount in base units as people write it: cpu from milli, memory from bytes."""
+    """Return an amount in base units as people write it: cpu from milli, memory from bytes."""
     if resource == "cpu":
         return f"{amount / 1000:g}"
     if resource in ("memory", "ephemeral-storage"):
@@ -314,7 +314,7 @@ def _headroom(
 
 
 def _headroom_lines(row: Mapping[str, Any], *, levels: bool) -> Iterator[list[str]]:
-    """The lines of a LocalQueue: one for each resource, and for each resource of each level."""
+    """Yield the lines of a LocalQueue: one for each resource, and for each resource of each level."""
     parts = [("-", row), *((level["level"], level) for level in row["levels"] if levels)]
     for name, part in parts:
         workloads = "-" if part["workloads"] is None else str(part["workloads"])

@@ -110,7 +110,7 @@ class Reader:
         return _applicable(self._client.send(call))
 
     def _sorted(self) -> Iterator[list[Row]]:
-        """The pages, or one of all in the order of a field: the server has no such order."""
+        """Yield the pages, or one of all in the order of a field: the server has no such order."""
         if not self._selection.sort_by:
             yield from self._rows() if self._as_rows else self._objects()
             return
@@ -125,7 +125,7 @@ class Reader:
             yield sorted(rows, key=lambda row: places.get(row.get("name") or row.get("uuid"), len(places)))
 
     def _objects(self) -> Iterator[list[Row]]:
-        """The manifests, page by page."""
+        """Yield the manifests, page by page."""
         noun, selection = self._noun, self._selection
         if noun.source is Source.WIRE:
             yield from self._wire_pages()
@@ -187,7 +187,7 @@ class Reader:
             ]
 
     def _is_chosen(self, row: Row) -> bool:
-        """Whether a row is of the namespace, and matches REST's filters: a list without selectors has all."""
+        """Return whether a row is of the namespace, and matches REST's filters: a list without selectors has all."""
         where = self._selection.namespace if self._noun.namespaced else ""
         return where in ("", row.get("namespace")) and all(
             row.get(key) == value for key, value in self._selection.filters.items()
@@ -229,7 +229,7 @@ class Reader:
             yield [{**row, **keys} for row in self._client.pods(workload["namespace"], workload["name"])]
 
     def _workloads(self, kind: str, name: str) -> Iterator[Row]:
-        """The workloads of `--for`; without it all that may have pods."""
+        """Yield the workloads of `--for`; without it all that may have pods."""
         namespace = self._selection.namespace
         if kind == "workload":
             yield self._client.workload(namespace, name)
@@ -253,7 +253,7 @@ class Reader:
 
 
 def _decision_event(row: Row) -> Row:
-    """A decision of the scheduler as an event."""
+    """Return a decision of the scheduler as an event."""
     return {
         "id": row["id"],
         "namespace": row["namespace"],
@@ -267,7 +267,7 @@ def _decision_event(row: Row) -> Row:
 
 
 def _applicable(item: Object) -> Object:
-    """The object with REST's version, which an apply compares: the wire format numbers by transactions."""
+    """Return the object with REST's version, which an apply compares: the wire format numbers by transactions."""
     metadata = item["metadata"]
     return {**item, "metadata": {**metadata, "resourceVersion": str(metadata["generation"])}}
 
@@ -336,7 +336,7 @@ def _deleted(noun: Noun, item: Object, *, for_table: bool) -> Row:
 
 
 def _polled(client: Client, noun: Noun, selection: Selection, *, for_table: bool) -> Iterator[list[Row]]:
-    """The objects of a kind that cannot be watched: asked for again every two seconds."""
+    """Yield the objects of a kind that cannot be watched: asked for again every two seconds."""
     seen: dict[str, str] = {}
     while True:
         found = [item for page in Reader(client, noun, selection, for_table=for_table).pages() for item in page]

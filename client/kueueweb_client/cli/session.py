@@ -46,7 +46,7 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The output
 
 
 def context() -> Context:
-    """The context of this call."""
+    """Return the context of this call."""
     return current(options.context)
 
 

@@ -145,7 +145,7 @@ def _sbatch(
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    """The options of sbatch, the script and its arguments."""
+    """Return the options of sbatch, the script and its arguments."""
     rest = list(words)
     for count in range(len(rest)):
         if rest[count] == "-" or not rest[count].startswith("-"):
@@ -165,7 +165,7 @@ def _script(name: str) -> str:
 
 
 def _rows(asked: Client, where: str, *, user: str, partition: str, jobs: str, state: str, **more: str) -> Iterator[Row]:
-    """The workloads of a namespace that the options select, the oldest first."""
+    """Yield the workloads of a namespace that the options select, the oldest first."""
     filters: dict[str, str] = {**more, "status": tables.statuses(state)}
     users, partitions, names = (_parts(text) for text in (user, partition, jobs))
     if len(users) == 1:
@@ -191,7 +191,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _me() -> str:
-    """The user of the context, else of the machine."""
+    """Return the user of the context, else of the machine."""
     return context().username or getpass.getuser()
 
 
@@ -402,7 +402,7 @@ def _reserved(windows: Sequence[Row]) -> dict[str, str]:
 def _partition(
     queue: Row, cluster_queue: Row | None, nodes: Sequence[Row], reserved: Mapping[str, str]
 ) -> Iterator[dict[str, str]]:
-    """A line for each state of the nodes of a queue."""
+    """Yield a line for each state of the nodes of a queue."""
     groups = (cluster_queue or {}).get("resource_groups") or ()
     flavors = {flavor["name"] for group in groups for flavor in group["flavors"]}
     policies = {each["stop_policy"] or "None" for each in (queue, cluster_queue or queue)}

@@ -124,7 +124,7 @@ class RayJobKind(JobKind):
         return errors
 
     def _names_unreadable(self, site: TemplateSite) -> bool:
-        """Whether annotations of a template are reported by field even if the pod sets can't be built."""
+        """Return whether annotations of a template are reported by field even if the pod sets can't be built."""
         return not self.reads_topology_off_pod_sets or site.name == HEAD
 
     # Elastic jobs
@@ -169,13 +169,13 @@ class RayJobKind(JobKind):
 
 
 def worker_count(group: Mapping[str, Any]) -> int:
-    """The pods of a worker group: a replica may have several hosts."""
+    """Return the pods of a worker group: a replica may have several hosts."""
     replicas = 1 if group.get("replicas") is None else int(group["replicas"])
     return replicas * max(int(group.get("numOfHosts") or 1), 1)
 
 
 def survives_its_head(cluster: Mapping[str, Any], annotations: Mapping[str, str]) -> bool:
-    """Whether the cluster's state outlives its head (GCS fault tolerance)."""
+    """Return whether the cluster's state outlives its head (GCS fault tolerance)."""
     return cluster.get("gcsFaultToleranceOptions") is not None or annotations.get(_FAULT_TOLERANCE) == "true"
 
 

@@ -124,11 +124,11 @@ class ServingKind(JobKind):
         """Run the part of a pass that concerns the pods of an object: make them members of their workloads' groups."""
 
     def maker_of(self, pod: JsonObject) -> str:
-        """The name of the object that created a pod, from the pod's controller reference."""
+        """Return the name of the object that created a pod, from the pod's controller reference."""
         return str((controller_of(pod) or {}).get("name", ""))
 
     def is_ours(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the controller manages the object, even while it is being deleted."""
+        """Return whether the controller manages the object, even while it is being deleted."""
         try:
             if managed_ancestor(job, context) is not None:
                 return False
@@ -199,7 +199,7 @@ def is_of_old_revision(pod: JsonObject, stateful_set: JsonObject) -> bool:
 
 
 def lets_pods_wait(kind: JobKind, job: JsonObject) -> bool:
-    """Whether the webhook has marked the templates, so that the object's pods are gated at creation."""
+    """Return whether the webhook has marked the templates, so that the object's pods are gated at creation."""
     marked = [annotated_parent(template) for _, template in kind.templates(job)]
     return isinstance(kind, ServingKind) and kind.groups_pods and set(marked) == {kind.framework}
 

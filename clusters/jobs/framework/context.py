@@ -73,6 +73,6 @@ class JobContext:
         return self.objects.get("LocalQueue", namespace, "default") is not None
 
     def cluster_queue_of(self, namespace: str, local_queue: str) -> JsonObject | None:
-        """The ClusterQueue behind a LocalQueue."""
+        """Return the ClusterQueue behind a LocalQueue."""
         queue = self.objects.get("LocalQueue", namespace, local_queue)
         return self.objects.get("ClusterQueue", "", queue["spec"]["clusterQueue"]) if queue is not None else None

@@ -351,7 +351,7 @@ class _Pass:
 
 
 def runs_elsewhere(workload: JsonObject, context: JobContext) -> bool:
-    """Whether another cluster runs the job, because one of the workload's admission checks is MultiKueue's."""
+    """Return whether another cluster runs the job, because one of the workload's admission checks is MultiKueue's."""
     for check in workload["status"].get("admissionChecks") or ():
         found = context.objects.get("AdmissionCheck", "", check["name"])
         if found is not None and found["spec"].get("controllerName") == MULTIKUEUE_CONTROLLER:

@@ -84,14 +84,14 @@ def _may_be_ancestor(owner: JsonObject, context: JobContext) -> bool:
 
 
 def is_queued(job: JsonObject, context: JobContext) -> bool:
-    """Whether the job names a queue, or waits for a workload of its own without one. Raises JobError."""
+    """Return whether the job names a queue, or waits for a workload of its own without one. Raises JobError."""
     if queue_name_of(job):
         return True
     return context.settings.manage_jobs_without_queue_name and is_managed(job, context)
 
 
 def is_managed(job: JsonObject, context: JobContext) -> bool:
-    """Whether the job waits for a workload of its own. Raises JobError."""
+    """Return whether the job waits for a workload of its own. Raises JobError."""
     if is_being_deleted(job) or managed_ancestor(job, context) is not None:
         return False
     if queue_name_of(job):

@@ -128,8 +128,8 @@ class ManagedJob:
         return self.is_suspended() and same_pods(mine, its, tolerations=tolerations)
 
     def _running_pod_sets(self, workload: JsonObject) -> list[JsonObject] | None:
-        """The pod sets that the job's templates contain while it runs; None without quota, or if its admission cannot
-        run."""
+        """Return the pod sets that the job's templates contain while it runs; None without quota, or if its admission
+        cannot run."""
         if not has_quota(workload):
             return None
         try:

@@ -60,7 +60,7 @@ def same_pods(one: Sequence[JsonObject], other: Sequence[JsonObject], *, tolerat
 
 
 def _alike(mine: JsonObject, its: JsonObject, compared: Sequence[str]) -> bool:
-    """Whether two pod sets have the same size and, in these fields of their pods' spec, the same values."""
+    """Return whether two pod sets have the same size and, in these fields of their pods' spec, the same values."""
     if (mine["count"], mine.get("minCount")) != (its["count"], its.get("minCount")):
         return False
     my_spec, its_spec = ((each.get("template") or {}).get("spec") or {} for each in (mine, its))

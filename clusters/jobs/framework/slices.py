@@ -108,7 +108,7 @@ def _select(existing: Sequence[JsonObject], store: ObjectStore, now: str) -> Jso
 
 
 def _replacements(existing: Sequence[JsonObject]) -> dict[str, JsonObject]:
-    """The slices that replace others, by the key of the replaced slice; one with quota takes precedence."""
+    """Return the slices that replace others, by the key of the replaced slice; one with quota takes precedence."""
     found: dict[str, JsonObject] = {}
     for workload in existing:
         key = replaced_by(workload)

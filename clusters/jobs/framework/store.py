@@ -19,7 +19,7 @@ class Objects(Protocol):
         """Return the object; None if it does not exist. The namespace is empty for kinds without namespaces."""
 
     def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
-        """All objects of a kind in a namespace (all namespaces without one), by name."""
+        """Return all objects of a kind in a namespace (all namespaces without one), by name."""
 
 
 class ObjectStore:
@@ -79,7 +79,7 @@ class ObjectStore:
 
 
 def _is_gone(obj: JsonObject) -> bool:
-    """Whether the object is being deleted and no finalizer keeps it."""
+    """Return whether the object is being deleted and no finalizer keeps it."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
 

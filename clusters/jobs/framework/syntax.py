@@ -35,7 +35,7 @@ def subdomain_problems(text: str) -> list[str]:
 
 
 def is_label(text: str) -> bool:
-    """Whether the text is an RFC 1123 label."""
+    """Return whether the text is an RFC 1123 label."""
     return len(text) <= MAX_LABEL_VALUE and re.fullmatch(_LABEL, text, re.ASCII) is not None
 
 

@@ -108,7 +108,8 @@ def _components(job: JsonObject) -> list[JsonObject]:
 
 
 def _parts(job: JsonObject) -> list[list[_Part]]:
-    """The pod sets per component: as its controller recorded them, as they are declared, or from the wrapped object."""
+    """Return the pod sets per component: as its controller recorded them, as they are declared, or from the wrapped
+    object."""
     noted = dig(job, "status", "componentStatus") or []
     components = _components(job)
     if len(noted) == len(components):
@@ -229,7 +230,7 @@ def _as_injected(info: PodSetInfo) -> JsonObject:
 
 
 def _as_completed(template: JsonObject) -> JsonObject:
-    """The part of a template that AppWrapper reads, with the API server's defaults filled in."""
+    """Return the part of a template that AppWrapper reads, with the API server's defaults filled in."""
     metadata = template.get("metadata") or {}
     spec = template["spec"]
     completed: JsonObject = {
@@ -282,7 +283,7 @@ def _rounded(amounts: Mapping[str, Any]) -> JsonObject:
 
 
 def _is_latest(image: str) -> bool:
-    """Whether an image is named with the tag latest, or with neither tag nor digest."""
+    """Return whether an image is named with the tag latest, or with neither tag nor digest."""
     name, _, digest = image.partition("@")
     _, colon, tag = name.rpartition("/")[2].partition(":")
     return tag == "latest" if colon else bool(name) and not digest

@@ -218,7 +218,7 @@ def _minimum_text(job: JsonObject) -> str | None:
 
 
 def _minimum(job: JsonObject) -> int | None:
-    """The minimum number of pods for partial admission; None if it is not requested."""
+    """Return the minimum number of pods for partial admission; None if it is not requested."""
     text = _minimum_text(job)
     if text is None:
         return None
@@ -229,7 +229,7 @@ def _minimum(job: JsonObject) -> int | None:
 
 
 def _completions_follow(job: JsonObject) -> bool:
-    """Whether completions change with parallelism."""
+    """Return whether completions change with parallelism."""
     try:
         return parse_boolean(annotations_of(job).get(keys.COMPLETIONS_EQUAL_PARALLELISM, "false"))
     except BadSyntax:
@@ -272,7 +272,7 @@ def _check_completions_follow(job: JsonObject) -> FieldErrors:
 
 
 def _indexes_done(job: JsonObject, completions: int) -> int:
-    """The number of indexes below `completions` that have ended, successfully or not."""
+    """Return the number of indexes below `completions` that have ended, successfully or not."""
     done: set[int] = set()
     for field in ("completedIndexes", "failedIndexes"):
         for interval in str(dig(job, "status", field) or "").split(","):
@@ -282,7 +282,7 @@ def _indexes_done(job: JsonObject, completions: int) -> int:
 
 
 def _interval(text: str) -> tuple[int, int]:
-    """The indexes of `3` or `3-5`; none if malformed."""
+    """Return the indexes of `3` or `3-5`; none if malformed."""
     first, dash, last = text.partition("-")
     try:
         return parse_integer(first), parse_integer(last if dash else first)
@@ -291,5 +291,5 @@ def _interval(text: str) -> tuple[int, int]:
 
 
 def _is_as_created(job: JsonObject) -> bool:
-    """Whether the spec is still the first one: each change of it raises the generation."""
+    """Return whether the spec is still the first one: each change of it raises the generation."""
     return integer_at(job, "metadata", "generation") == 1

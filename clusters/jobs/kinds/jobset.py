@@ -69,14 +69,14 @@ def replicas_of(replicated: Mapping[str, Any]) -> int:
 
 
 def pods_per_replica(replicated: Mapping[str, Any]) -> int:
-    """The pods of one Job of a replicated job."""
+    """Return the pods of one Job of a replicated job."""
     spec = dig(replicated, "template", "spec") or {}
     parallelism = integer_at(spec, "parallelism", default=1)
     return min(parallelism, integer_at(spec, "completions", default=parallelism))
 
 
 def completed_or_failed(job: JsonObject, completed: str) -> Outcome:
-    """The outcome of a job that reports it by conditions; completion takes precedence over failure."""
+    """Return the outcome of a job that reports it by conditions; completion takes precedence over failure."""
     for kind, success in ((completed, True), ("Failed", False)):
         if is_true(job, kind):
             condition = condition_of(job, kind) or {}
@@ -95,7 +95,7 @@ def all_ready(replicated_jobs: Iterable[JsonObject], statuses: Iterable[JsonObje
 
 
 def reclaimable(replicated_jobs: Iterable[JsonObject], statuses: Iterable[JsonObject]) -> list[JsonObject]:
-    """The pods of the Jobs that succeeded."""
+    """Return the pods of the Jobs that succeeded."""
     succeeded = {status.get("name"): integer_at(status, "succeeded") for status in statuses}
     return [
         {"name": replicated["name"].lower(), "count": done * pods_per_replica(replicated)}

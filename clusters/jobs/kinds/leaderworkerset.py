@@ -208,7 +208,7 @@ def _replicas(job: JsonObject) -> int:
 
 
 def _groups(job: JsonObject) -> int:
-    """The number of groups, including the groups that a rolling update adds for a while."""
+    """Return the number of groups, including the groups that a rolling update adds for a while."""
     replicas, there = _replicas(job), integer_at(job, "status", "replicas")
     surge = dig(job, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "maxSurge")
     surging = isinstance(surge, int) and surge > 0 and integer_at(job, "status", "updatedReplicas") < replicas
@@ -234,7 +234,8 @@ def _update_workload(workload: JsonObject, job: JsonObject, context: JobContext,
 
 
 def _group_name(job: JsonObject, index: str, store: ObjectStore) -> str:
-    """The name of a group's workload: that of a set that was submitted here is made before the set has its uid."""
+    """Return the name of a group's workload: that of a set that was submitted here is made before the set has
+    its uid."""
     name = _workload_name(job, index)
     if store.get("Workload", namespace_of(job), name) is not None:
         return name

@@ -115,7 +115,7 @@ class Pod(JobKind):
         set_annotation(job, keys.ROLE_HASH, role_of(job))
 
     def _takes(self, job: JsonObject, context: JobContext) -> bool:
-        """Whether the pod is a job of its own, and is marked as one. Raises JobError."""
+        """Return whether the pod is a job of its own, and is marked as one. Raises JobError."""
         namespace = namespace_of(job)
         if context.objects.get("Namespace", "", namespace) is None:
             raise JobError(f'failed to get namespace: namespaces "{namespace}" not found')

@@ -51,7 +51,7 @@ _PODS_REPLACED: Final = ("PodsReady", "No pods need replacement")
 
 
 def group_workload(name: str, owner: JsonObject, pod_sets: Sequence[JsonObject]) -> JsonObject:
-    """A workload whose pods are created one by one."""
+    """Return a workload whose pods are created one by one."""
     workload = new_workload(name, owner, pod_sets)
     set_annotation(workload, keys.IS_GROUP_WORKLOAD, "true")
     follow_gates(workload, owner)
@@ -143,7 +143,7 @@ class PodGroup(ManagedJob):
         return self._fits(workload, self.pod_sets())
 
     def _fits(self, workload: JsonObject, pod_sets: Sequence[JsonObject]) -> bool:
-        """Whether the roles are a part of the workload's, in order, with no more pods than there."""
+        """Return whether the roles are a part of the workload's, in order, with no more pods than there."""
         if name_of(workload) != (prebuilt_workload_of(self.object) or self.name):
             return False
         finished = state.is_finished(workload)
@@ -318,7 +318,7 @@ def _is_of_group(workload: JsonObject) -> bool:
 
 
 def _by_role(pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """A pod set for each role of the runnable pods, by name."""
+    """Return a pod set for each role of the runnable pods, by name."""
     found: dict[str, JsonObject] = {}
     for pod in pods:
         if not is_runnable(pod):
@@ -365,7 +365,7 @@ _NEVER: Final = "0001-01-01T00:00:00Z"
 
 
 def _is_overdue(pod: JsonObject, now: str) -> bool:
-    """Whether the pod should have been deleted by now."""
+    """Return whether the pod should have been deleted by now."""
     metadata = pod["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds")
     if not metadata.get("deletionTimestamp") or grace is None:

@@ -123,7 +123,7 @@ def _state(job: JsonObject) -> str:
 
 
 def _own_template(pods: JsonObject, role: str) -> JsonObject:
-    """The template of a role, created if it has none, because gates have no other place."""
+    """Return the template of a role, created if it has none, because gates have no other place."""
     if pods.get("template") is None:
         pods["template"] = {"spec": {"containers": [{"name": _CONTAINERS[role]}]}}
     return mapping_at(pods, "template")
@@ -149,7 +149,7 @@ def _set(holder: JsonObject, field: str, value: Any) -> None:
 
 
 def _template(job: JsonObject, role: str) -> JsonObject:
-    """The pod of a role, as the Spark operator's webhook would complete it. Raises JobError."""
+    """Return the pod of a role, as the Spark operator's webhook would complete it. Raises JobError."""
     pods: JsonObject = dig(job, "spec", role) or {}
     main = _main_container(pods, role)
     spec: JsonObject = {"containers": [main, *_other(pods.get("sidecars"), [main])]}
@@ -201,7 +201,7 @@ def _cpu(pods: JsonObject, field: str) -> str | None:
 
 
 def _memory(pods: JsonObject, field: str) -> str | None:
-    """An amount of memory in the JVM's units, of which only lower case is understood."""
+    """Return an amount of memory in the JVM's units, of which only lower case is understood."""
     text = pods.get(field)
     if text is None:
         return None
@@ -224,7 +224,7 @@ def _quantity(text: str | None, written: str | None, what: str) -> str | None:
 
 
 def _volumes(job: JsonObject, pods: JsonObject) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The role's mounts of the application's volumes, and these volumes."""
+    """Return the role's mounts of the application's volumes, and these volumes."""
     known: Mapping[str, JsonObject] = {each["name"]: each for each in dig(job, "spec", "volumes") or ()}
     mounts = [
         mount

@@ -83,7 +83,7 @@ class StatefulSet(ServingKind):
         return check_selector(job)
 
     def _is_of_another(self, job: JsonObject) -> bool:
-        """Whether another kind created the set for its own pods."""
+        """Return whether another kind created the set for its own pods."""
         return annotated_parent(dig(job, "spec", "template") or {}) not in (None, self.framework)
 
     # The webhooks

@@ -147,7 +147,8 @@ class TrainJob(JobKind):
 
 
 def _kueue_patch(job: JsonObject) -> JsonObject:
-    """The spec of the JobSet in the entry that the webhook created. Raises JobError if the webhook was bypassed."""
+    """Return the spec of the JobSet in the entry that the webhook created. Raises JobError if the webhook was
+    bypassed."""
     for patch in dig(job, "spec", "runtimePatches") or ():
         if patch.get("manager") == _MANAGER:
             return mapping_at(patch, "trainingRuntimeSpec", "template", "spec")
@@ -169,7 +170,7 @@ def _as_patch(info: PodSetInfo) -> JsonObject:
 
 
 def _jobset_of(job: JsonObject, context: JobContext) -> JsonObject:
-    """The part of Trainer's JobSet that determines the pods' requests. Raises JobError."""
+    """Return the part of Trainer's JobSet that determines the pods' requests. Raises JobError."""
     runtime = _runtime_of(job, context)
     spec = _patched(dig(runtime, "spec", "template", "spec") or {}, job)
     policy: JsonObject | None = dig(runtime, "spec", "mlPolicy")
@@ -198,7 +199,7 @@ def _runtime_of(job: JsonObject, context: JobContext) -> JsonObject:
 
 
 def _patched(spec: JsonObject, job: JsonObject) -> JsonObject:
-    """The runtime's JobSet with the job's patches, its replicated jobs in the runtime's order."""
+    """Return the runtime's JobSet with the job's patches, its replicated jobs in the runtime's order."""
     order = [replicated["name"] for replicated in spec.get("replicatedJobs") or ()]
     result: JsonObject = copy.deepcopy(spec)
     for patch in dig(job, "spec", "runtimePatches") or ():
@@ -211,7 +212,7 @@ def _patched(spec: JsonObject, job: JsonObject) -> JsonObject:
 
 
 def _merged(target: Any, patch: Any, field: str = "") -> Any:
-    """A strategic merge patch applied to a value."""
+    """Return a strategic merge patch applied to a value."""
     if isinstance(patch, dict) and isinstance(target, dict):
         result = dict(target)
         for key, value in patch.items():

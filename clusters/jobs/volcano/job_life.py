@@ -299,9 +299,8 @@ class _Execution:
         return status
 
     def _every_task_succeeded(self, status: JobStatus) -> bool:
-        """Whether each task has its least number of successes; only called if the job needs as many pods as its tasks
-        have.
-        """
+        """Return whether each task has its least number of successes; only called if the job needs as many pods as its
+        tasks have."""
         if self.job.min_available < self.job.task_minimum:
             return True
         done = {name: counts.get(PodPhase.SUCCEEDED, 0) for name, counts in status.by_task.items()}
@@ -368,7 +367,8 @@ class _Execution:
         return Step(update(counted), self.action, tuple(create), tuple(sorted(delete)), makes_pod_group=True)
 
     def _may_start(self, task: TaskSpec) -> bool:
-        """Whether the tasks on which this task depends have started: one of them if any is enough, otherwise all."""
+        """Return whether the tasks on which this task depends have started: one of them if any is enough, otherwise
+        all."""
         started = [self._has_started(name) for name in task.depends_on]
         return any(started) if task.any_of and len(started) > 1 else all(started)
 

@@ -157,7 +157,7 @@ class _Pod:
         return [*(self.spec.get("initContainers") or ()), *(self.spec.get("containers") or ())]
 
     def role(self, flag: str, default: str) -> TaskSpec | None:
-        """The task that has a role of the plugin."""
+        """Return the task that has a role of the plugin."""
         return self.job.task(self.flags.get(flag, default))
 
     def port(self, default: int) -> int:

@@ -98,7 +98,7 @@ def _texts(names: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _cluster(name: str) -> Cluster:
-    """The cluster; the first apply creates `default`."""
+    """Return the cluster; the first apply creates `default`."""
     if name == "default":
         return Cluster.objects.get_or_create(name=name)[0]
     cluster = Cluster.objects.filter(name=name).first()

@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
 
 def with_rules(name: str, text: str) -> str:
-    """The text of a file of deploy/kubernetes with its job rules replaced."""
+    """Return the text of a file of deploy/kubernetes with its job rules replaced."""
     if name == _WEBHOOKS:
         comment = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         return comment + _yaml([found for _, found in webhook_configurations(Target("kueueweb", "webhook"))])
@@ -53,7 +53,7 @@ def with_rules(name: str, text: str) -> str:
 
 
 def _by_group(verbs: Iterable[str], resources: Iterable[tuple[str, str]]) -> _Rules:
-    """A rule per API group."""
+    """Return a rule per API group."""
     plurals: defaultdict[str, set[str]] = defaultdict(set)
     for group, plural in resources:
         plurals[group].add(plural)

@@ -114,7 +114,7 @@ class Command(BaseCommand):
 
 
 def _answered(current: Callable[[], Served]) -> Callable[[], Served]:
-    """The same, as soon as the cluster answers for the first time."""
+    """Return the same, as soon as the cluster answers for the first time."""
     while True:
         try:
             current()

@@ -107,7 +107,7 @@ def _targets(flow: Content) -> list[str]:
 
 
 def _object_text(content: Content, name: str) -> str:
-    """The text with which Volcano names an object in a label."""
+    """Return the text with which Volcano names an object in a label."""
     return f"{content['metadata'].get('namespace') or 'default'}.{name}"
 
 

@@ -131,7 +131,7 @@ class _Job:
         self._tells_names = "svc" in self._plugins and self._names_fit()
 
     def _names_fit(self) -> bool:
-        """Whether the names of all pods fit into the variables of all containers, and are known."""
+        """Return whether the names of all pods fit into the variables of all containers, and are known."""
         containers = sum(len(_containers(task.template.get("spec") or {})) for task in self._job.tasks)
         characters = sum(task.replicas * (2 * len(self._job.name) + len(task.name) + 16) for task in self._job.tasks)
         small = characters <= _MAX_NAMES and containers * characters <= MAX_OBJECT_BYTES
@@ -234,7 +234,7 @@ class _Job:
         )
 
     def _framework(self) -> tuple[str, dict[str, TaskSpec]] | None:
-        """The plugin whose roles all tasks have, and the task of each role."""
+        """Return the plugin whose roles all tasks have, and the task of each role."""
         for plugin, framework in _FRAMEWORKS.items():
             if plugin not in self._job.plugins:
                 continue
@@ -298,7 +298,7 @@ class _Job:
     # Restarts
 
     def _child_spec(self, task: TaskSpec, policies: list[Policy], path: str) -> JsonObject:
-        """The spec of a Job with one task: the number of pods, and the effect of a failed pod."""
+        """Return the spec of a Job with one task: the number of pods, and the effect of a failed pod."""
         spec: JsonObject = {"parallelism": task.replicas, "completions": task.replicas, "completionMode": "Indexed"}
         failed = _action_on(policies, JobEvent.POD_FAILED)
         in_place = (task.template.get("spec") or {}).get("restartPolicy") == "OnFailure"
@@ -320,7 +320,7 @@ class _Job:
         return spec
 
     def _allowed_restarts(self) -> int:
-        """The restarts that do not fail the job: the last of `maxRetry` does."""
+        """Return the restarts that do not fail the job: the last of `maxRetry` does."""
         return max(0, self._job.max_retry - 1)
 
     def _job_set_policies(self) -> JsonObject:
@@ -420,7 +420,7 @@ def _containers(spec: Mapping[str, Any]) -> list[JsonObject]:
 
 
 def _action_on(policies: Iterable[Policy], event: JobEvent) -> JobAction | None:
-    """The action of the first policy that an event matches, without a delay."""
+    """Return the action of the first policy that an event matches, without a delay."""
     for policy in policies:
         if (event in policy.events or JobEvent.ANY in policy.events) and not policy.timeout_seconds:
             return policy.action

@@ -178,7 +178,8 @@ def _flavor(name: str) -> JsonObject:
 
 
 def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts) -> JsonObject:
-    """The Cohort that divides the capacity of the nodes, less `promised`: the nominal quotas of the queues below it."""
+    """Return the Cohort that divides the capacity of the nodes, less `promised`: the nominal quotas of the queues below
+    it."""
     cells = [
         {"flavor": flavor, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
         for name in resources

@@ -69,8 +69,8 @@ class PlainPods:
                 self._objects.apply(source, started.get(source.name, pod))
 
     def _pod_of(self, source: JobSource, row: Workload) -> JsonObject | None:
-        """The pod in the cluster, or, for a submitted pod whose workload runs, the pod to create: it waits at its
-        scheduling gate, and stays gated if another cluster runs it. None if there is neither."""
+        """Return the pod in the cluster, or, for a submitted pod whose workload runs, the pod to create: it waits at
+        its scheduling gate, and stays gated if another cluster runs it. None if there is neither."""
         there = self._objects.there(source)
         if there is None and runs(row) and not (source.found_in_cluster or source.ended):
             return gated_pod(source)
@@ -125,7 +125,7 @@ class _Namespaces:
 
 
 def _of_submitted(context: JobContext) -> JobContext:
-    """The context for pods that were submitted here: REST has judged their namespace, and given them a queue."""
+    """Return the context for pods that were submitted here: REST has judged their namespace, and given them a queue."""
     settings = replace(context.settings, managed_jobs_namespace_selector=None, manage_jobs_without_queue_name=True)
     return replace(context, settings=settings, objects=_Namespaces(context.objects))
 

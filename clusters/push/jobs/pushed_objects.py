@@ -43,7 +43,7 @@ class PushedObjects:
                 self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
 
     def get(self, source: JobSource) -> JsonObject | None:
-        """The object of that name."""
+        """Return the object of that name."""
         kind = source.kind.resource
         if kind.kind in self._listed:
             return self._listed[kind.kind].get((source.namespace, source.name))

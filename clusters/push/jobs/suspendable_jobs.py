@@ -86,7 +86,7 @@ class SuspendableJobs:
         self._seen = seen_jobs(self._cluster, {str(job.uid) for job in jobs if job.found_in_cluster})
 
     def is_known(self, row: Workload) -> bool:
-        """Whether the workload's job is known without reading it."""
+        """Return whether the workload's job is known without reading it."""
         return row.job is not None and str(row.job.uid) in self._seen
 
     def look_up(self, rows: Sequence[Workload], places: Places) -> None:
@@ -211,7 +211,7 @@ def _is_suspendable(kind: str) -> bool:
 
 
 def _not_there_yet(source: JobSource) -> JsonObject:
-    """A submitted job as it would look in the cluster while it waits."""
+    """Return a submitted job as it would look in the cluster while it waits."""
     shown = own_manifest(source)
     shown["metadata"]["uid"] = source.uid
     source.kind.suspend(shown)

@@ -254,7 +254,7 @@ def _is_to_be_held(entry: ServedObject) -> bool:
 
 
 def _unknown(kind: Kind, spec: Mapping[str, Any]) -> JsonObject:
-    """The fields of a spec that our rows do not have: they stay with the manager that wrote them."""
+    """Return the fields of a spec that our rows do not have: they stay with the manager that wrote them."""
     known = set(_known(kind))
     return {key: value for key, value in spec.items() if key not in known}
 

@@ -84,13 +84,13 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
 
 
 def _names(kind: str, api_version: str) -> Mapping[str, str]:
-    """Our keys of a status -> their names in that version."""
+    """Return our keys of a status -> their names in that version."""
     older = _V1BETA1.get(kind, {}) if api_version.endswith("/v1beta1") else {}
     return {key: older.get(key, key) for key in KEYS[kind]}
 
 
 def _wanted(status: Status, keys: Mapping[str, str], entry: ServedObject) -> JsonObject:
-    """The status in the cluster's version.
+    """Return the status in the cluster's version.
 
     A condition keeps its transition time, and names the generation in the cluster.
     """
@@ -131,14 +131,14 @@ def _apply(client: ClusterClient, resource: Kind, entry: ServedObject, wanted: J
 
 
 def _refused_fields(refusal: ClusterError) -> set[str]:
-    """The keys of a status that a refusal names."""
+    """Return the keys of a status that a refusal names."""
     if refusal.status not in _REFUSES_FIELDS:
         return set()
     return {found for text in (*refusal.fields, refusal.message) for found in _STATUS_FIELD.findall(text)}
 
 
 def _surplus(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Any) -> JsonObject:
-    """The merge patch that removes outdated values from kueueweb's fields."""
+    """Return the merge patch that removes outdated values from kueueweb's fields."""
     patch: JsonObject = {}
     for key in keys:
         found, value = _ours(there.get(key)), wanted.get(key)
@@ -154,7 +154,7 @@ def _surplus(there: Mapping[str, Any], wanted: Mapping[str, Any], keys: Any) -> 
 
 
 def _exceeds(there: Any, wanted: Any) -> bool:
-    """Whether there is more than wanted: a field, or an entry of a list with names."""
+    """Return whether there is more than wanted: a field, or an entry of a list with names."""
     if isinstance(there, Mapping) and isinstance(wanted, Mapping):
         return any(key not in wanted or _exceeds(value, wanted[key]) for key, value in there.items())
     named = _by_name(there)
@@ -164,7 +164,7 @@ def _exceeds(there: Any, wanted: Any) -> bool:
 
 
 def _same(there: Any, wanted: Any) -> bool:
-    """Whether a field has the wanted value. The order of named entries and conditions of others do not count."""
+    """Return whether a field has the wanted value. The order of named entries and conditions of others do not count."""
     if _empty(there) and _empty(wanted):
         return True
     found, value = _by_name(_ours(there)), _by_name(wanted)
@@ -178,7 +178,7 @@ def _empty(value: Any) -> bool:
 
 
 def _by_name(value: Any) -> Mapping[str, Any] | None:
-    """The entries of a list by their names or types; None for any other value."""
+    """Return the entries of a list by their names or types; None for any other value."""
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return None
     for key in ("type", "name"):

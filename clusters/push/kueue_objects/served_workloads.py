@@ -183,7 +183,8 @@ class ServedWorkloads:
         EventRecorder(self._client).record(job, "CreatedWorkload", f"Created Workload: {entry.key}", self._now)
 
     def _owner(self, row: WorkloadRow) -> JsonObject | None:
-        """The job as the cluster knows it; None if it does not exist yet, or if pods without an owner are the job."""
+        """Return the job as the cluster knows it; None if it does not exist yet, or if pods without an owner are the
+        job."""
         job = row.row.job
         kind = JOB_KINDS.get(job.kind) if job is not None else None
         if job is None or kind is None:
@@ -198,9 +199,8 @@ class ServedWorkloads:
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 
     def _parent(self, row: WorkloadRow) -> JsonObject | None:
-        """The parent's object, which owns its variants; None if the row is no variant. Raises a ClusterError while it
-        does not exist.
-        """
+        """Return the parent's object, which owns its variants; None if the row is no variant. Raises a ClusterError
+        while it does not exist."""
         name = row.row.parent_name
         if not name:
             return None
@@ -282,7 +282,8 @@ class ServedWorkloads:
 
 
 def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Sequence[JsonObject]:
-    """The pod sets that are there with the numbers of pods that are wanted; the wanted ones where the names differ."""
+    """Return the pod sets that are there with the numbers of pods that are wanted; the wanted ones where the names
+    differ."""
     sizes = {each["name"]: {key: each.get(key) for key in ("count", "minCount")} for each in wanted}
     if [each["name"] for each in there] != [*sizes]:
         return wanted
@@ -291,20 +292,20 @@ def _resized(there: Sequence[JsonObject], wanted: Sequence[JsonObject]) -> Seque
 
 
 def _is_to_be_evicted(row: Workload) -> bool:
-    """Whether another program has set Evicted and the engine has not decided so yet: until then its condition stays."""
+    """Return whether another program has set Evicted and the engine has not decided so yet: until then its condition
+    stays."""
     return bool(row.requeue_message) and row.evicted_at is None and row.finished_at is None
 
 
 def _is_whole(row: WorkloadRow) -> bool:
-    """Whether the workload may be seen: that of a group, as in Kueue, once all of its pods were there."""
+    """Return whether the workload may be seen: that of a group, as in Kueue, once all of its pods were there."""
     job = row.row.job
     return job is None or job.kind != POD_GROUP or is_composed(row.row)
 
 
 def _ends(row: WorkloadRow) -> bool:
-    """Whether it has ended, or its job was deleted: no object is created for it any more, and the cluster would remove
-    it.
-    """
+    """Return whether it has ended, or its job was deleted: no object is created for it any more, and the cluster would
+    remove it."""
     job = row.row.job
     withdrawn = job is not None and job.deletion_requested_at is not None
     return row.row.status == WorkloadStatus.FINISHED or row.row.ending is not None or withdrawn

@@ -129,7 +129,7 @@ def read_tables(cluster_id: int, now: datetime) -> bytes:
 
 
 def tables_in(content: bytes) -> list[TableRows]:
-    """The tables of a checkpoint. Raises DamagedContent."""
+    """Return the tables of a checkpoint. Raises DamagedContent."""
     head, _, rest = _inflated(content).partition(b"\n")
     found, position = [], 0
     try:
@@ -158,7 +158,7 @@ def _inflated(content: bytes) -> bytes:
 
 
 def columns_of(model: type[Model]) -> tuple[str, ...]:
-    """The stored columns of a model, without generated ones."""
+    """Return the stored columns of a model, without generated ones."""
     return tuple(
         column.column for column in model._meta.concrete_fields if column.column and not getattr(column, "generated", 0)
     )

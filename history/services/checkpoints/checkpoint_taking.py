@@ -85,7 +85,7 @@ def _taken(cluster_id: int, minutes: int) -> bool:
 
 
 def _is_due(cluster_id: int, minutes: int) -> bool:
-    """Whether no other worker took it between the search and the lock."""
+    """Return whether no other worker took it between the search and the lock."""
     with connection.cursor() as cursor:
         cursor.execute(_IS_DUE, [str(minutes), cluster_id])
         return bool(cursor.fetchone()[0])
@@ -140,7 +140,7 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
 
 
 def _figures(cluster: Cluster, now: datetime) -> tuple[str, Mapping[str, Any]]:
-    """The figures of a World of the rows. Those of rows that no World takes, such as damaged ones, are empty."""
+    """Return the figures of a World of the rows. Those of rows that no World takes, such as damaged ones, are empty."""
     try:
         with transaction.atomic():
             data = numbers(*read_whole_world(cluster, now.timestamp()))

@@ -20,7 +20,7 @@ def world_then(found: Checkpoint) -> World:
 
 
 def following_decisions(found: Checkpoint) -> list[dict[str, Any]]:
-    """The decisions of cycles until they are idle, in their order, as JSON."""
+    """Return the decisions of cycles until they are idle, in their order, as JSON."""
     return list(decisions_json(run_until_idle(world_then(found), found.taken_at.timestamp())))
 
 

@@ -69,7 +69,8 @@ def open_checkpoint(cluster_id: int, at: datetime) -> Iterator[Past]:
 
 
 def find_checkpoint(cluster: Cluster, at: datetime) -> Checkpoint:
-    """The last checkpoint at or before that moment. Raises NoCheckpoint, and InvalidRequest for a future moment."""
+    """Return the last checkpoint at or before that moment. Raises NoCheckpoint, and InvalidRequest for a future
+    moment."""
     if at > timezone.now() + timedelta(seconds=_CLOCK_SECONDS):
         raise InvalidRequest(f"at: Invalid value: {rfc3339(at)}: must not be in the future.")
     kept = Checkpoint.objects.filter(cluster=cluster).defer("content", "devices")
@@ -133,7 +134,7 @@ def showing_rows(found: Checkpoint, *, hidden: Collection[str] = ()) -> Iterator
 
 
 def devices_of(found: Checkpoint) -> Mapping[str, Any]:
-    """The devices of the figures by their UUID. Raises NoCheckpoint if it is gone since it was found."""
+    """Return the devices of the figures by their UUID. Raises NoCheckpoint if it is gone since it was found."""
     devices: Mapping[str, Any] | None = _field_of(found, "devices")
     if devices is None:
         raise _gone(found)
@@ -200,7 +201,7 @@ def _fill(cursor: CursorWrapper, found: TableRows) -> None:
 
 
 def _indexed(model: type[models.Model]) -> Iterator[Sequence[str]]:
-    """The key, and the references by which other tables are joined."""
+    """Yield the key, and the references by which other tables are joined."""
     yield (key_of(model),)
     for column in model._meta.concrete_fields:
         if column.is_relation and column.related_model in _MODELS.values():

@@ -213,7 +213,7 @@ def _within(request: Request) -> tuple[Callable[[sql.SQL], sql.Composed], dict[s
 
 
 def _roots(cluster_id: int) -> dict[str, str]:
-    """The root of each queue's tree of cohorts; empty for a queue without a cohort."""
+    """Return the root of each queue's tree of cohorts; empty for a queue without a cohort."""
     parents = dict(Cohort.objects.filter(cluster=cluster_id).values_list("name", "parent_name"))
     queues = ClusterQueue.objects.filter(cluster=cluster_id).values_list("name", "cohort_name")
     return {name: _root(cohort, parents) for name, cohort in queues}

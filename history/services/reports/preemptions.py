@@ -11,7 +11,7 @@ from history.services.reports.usage import added
 
 
 def _of_whole(value: sql.Composable) -> sql.Composed:
-    """A tenant of one cluster who sees all of another does not learn who made room for whom in the first."""
+    """Return a tenant of one cluster who sees all of another does not learn who made room for whom in the first."""
     return sql.SQL("CASE WHEN decision.cluster_name = ANY (%(whole_names)s) THEN {} ELSE '' END").format(value)
 
 

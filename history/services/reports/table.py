@@ -47,7 +47,7 @@ class Part:
     cluster_queues: Collection[str] | None = None
 
     def sees_queue(self, name: str) -> bool:
-        """Whether a ClusterQueue may be named."""
+        """Return whether a ClusterQueue may be named."""
         return self.cluster_queues is None or name in self.cluster_queues
 
 
@@ -100,7 +100,7 @@ REPORTED: Final = sql.SQL(
 
 
 def fetch(statement: Any, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """All rows of a statement."""
+    """Return all rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())

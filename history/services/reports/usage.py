@@ -142,7 +142,7 @@ def _stranded_hours(request: Request) -> float | None:
 
 
 def _quota_hours(request: Request, by: Sequence[str]) -> dict[tuple[Cell, ...], float]:
-    """The groups of a row and its resource -> nominal quota, times the time in which it was sampled."""
+    """Return the groups of a row and its resource -> nominal quota, times the time in which it was sampled."""
     found: dict[tuple[Cell, ...], float] = defaultdict(float)
     rows = _sampled(request, request.parts, Scope.CLUSTER_QUEUE, "history_quotasample", "nominal")
     for cluster, queue, flavor, resource, amount_hours in rows:

@@ -72,7 +72,7 @@ class Gathered:
     devices: dict[SubjectKey, Devices] = field(default_factory=lambda: defaultdict(Devices))
 
     def subjects(self) -> Iterator[SubjectKey]:
-        """Every subject with data to store; some occur more than once."""
+        """Yield every subject with data to store; some occur more than once."""
         for part in (self.workloads, self.quota, self.counts, self.devices):
             yield from part
         yield from (subject for subject, _ in self.events)
@@ -99,7 +99,7 @@ class Places:
             cohort = self.cohorts.get(cohort, {}).get("parent", "")
 
     def scopes(self, namespace: str, local_queue: str, cluster_queue: str) -> Iterator[tuple[Scope, str]]:
-        """All scopes whose series a workload of this queue counts in."""
+        """Yield all scopes whose series a workload of this queue counts in."""
         yield Scope.CLUSTER, ""
         if namespace:
             yield Scope.NAMESPACE, namespace

@@ -55,7 +55,7 @@ def take_turn() -> None:
 
 
 def _since(cluster_id: int, now: datetime) -> datetime:
-    """The time from which events are counted: the last minute again, or longer, back to the last sampling."""
+    """Return the time from which events are counted: the last minute again, or longer, back to the last sampling."""
     whole = Subject.objects.filter(cluster_id=cluster_id, scope=Scope.CLUSTER, kind="").values("pk")
     samples = WorkloadSample.objects.filter(subject__in=whole, resolution=Resolution.RAW, at__gte=now - _LOOK_BACK)
     last = samples.aggregate(last=models.Max("at"))["last"] or now

@@ -107,7 +107,7 @@ class Command(BaseCommand):
     def _servers(
         self, state: Path, stack: contextlib.ExitStack, started: dict[str, Postgres | Valkey]
     ) -> tuple[str, str]:
-        """The addresses of PostgreSQL and Redis: those we were given, else of servers that we start and note."""
+        """Return the addresses of PostgreSQL and Redis: those we were given, else of servers that we start and note."""
         redis_url, database_url = os.environ.get("REDIS_URL", ""), os.environ.get("DATABASE_URL", "")
         if not redis_url:
             valkey = Valkey(state / "valkey")
@@ -173,7 +173,7 @@ def _fresh_logs(state: Path) -> Path:
 
 
 def _port(host: str, wanted: int | None) -> int:
-    """The port that was asked for, which must be free, or the first free one from 8000."""
+    """Return the port that was asked for, which must be free, or the first free one from 8000."""
     for port in (wanted,) if wanted else range(8000, 8100):
         with socket.socket() as candidate:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -184,7 +184,7 @@ def _port(host: str, wanted: int | None) -> int:
 
 
 def _secret_key(state: Path) -> str:
-    """The same key after restarts, so that users stay logged in."""
+    """Return the same key after restarts, so that users stay logged in."""
     path = state / "secret-key"
     if not path.exists():
         path.touch(mode=0o600)
@@ -193,7 +193,7 @@ def _secret_key(state: Path) -> str:
 
 
 def _write_environment(state: Path, told: dict[str, str]) -> Path:
-    """A file for other shells: `manage.py` on the demo's own database."""
+    """Write a file for other shells: `manage.py` on the demo's own database."""
     path = state / "environment"
     path.touch(mode=0o600)
     names = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "KUBERNETES_API_URL", "DEMO")
@@ -202,7 +202,7 @@ def _write_environment(state: Path, told: dict[str, str]) -> Path:
 
 
 def _wait_for_page(port: int, supervisor: Supervisor, stop: threading.Event) -> bool:
-    """Whether the first page came before the user stopped the demo.
+    """Return whether the first page came before the user stopped the demo.
 
     Raises ProcessBroken, and after a minute CommandError with the last answer of the web process.
     """

@@ -103,7 +103,8 @@ def _ready(item: Mapping[str, Any], _: datetime) -> str:
 
 
 def _state(item: Mapping[str, Any], _: datetime) -> str:
-    """The word that kubectl shows: a container's reason rather than the phase, which stays Pending or Running."""
+    """Return the word that kubectl shows: a container's reason rather than the phase, which stays Pending or
+    Running."""
     status = item["status"]
     if TERMINATING in item["metadata"]["annotations"]:
         return "Terminating"

@@ -68,7 +68,7 @@ def open_start_gates(cluster: Cluster, now: datetime) -> int:
 
 
 def _flow(row: Workload) -> tuple[str, str] | None:
-    """The JobFlow of a workload's job, if it has one: no further job of a flow starts when one has failed."""
+    """Return the JobFlow of a workload's job, if it has one: no further job of a flow starts when one has failed."""
     name = flow_of(row.namespace, row.job.labels) if row.job is not None else ""
     return (row.namespace, name) if name else None
 

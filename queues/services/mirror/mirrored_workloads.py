@@ -113,13 +113,13 @@ def _jobs(cluster: Cluster, mirrored: Iterable[MirroredWorkload]) -> dict[uuid.U
 
 
 def _cluster_queues(cluster: Cluster) -> dict[tuple[str, str], str]:
-    """The ClusterQueue of each LocalQueue, by namespace and name."""
+    """Return the ClusterQueue of each LocalQueue, by namespace and name."""
     rows = LocalQueue.objects.filter(cluster=cluster).values_list("namespace", "name", "cluster_queue_name")
     return {(namespace, name): cluster_queue for namespace, name, cluster_queue in rows}
 
 
 def _values(found: MirroredWorkload) -> dict[str, Any]:
-    """The columns of a workload's row."""
+    """Return the columns of a workload's row."""
     spec, state = found.spec, found.state
     conditions = read_conditions(state.conditions)
     rules = RulesWorkload(
@@ -170,7 +170,7 @@ def _since(times: Mapping[str, Mapping[str, Any]], type_: ConditionType) -> date
 
 
 def _pod_sets(found: MirroredWorkload) -> list[tuple[PodSetSpec, dict[str, Any]]]:
-    """The columns of its pod sets' rows."""
+    """Return the columns of its pod sets' rows."""
     rows = []
     for position, spec in enumerate(found.spec.pod_sets):
         asked = {column: getattr(spec, column) for column in _ASKED if column != "position"} | {"position": position}

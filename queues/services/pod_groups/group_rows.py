@@ -125,7 +125,7 @@ class _Store:
         return Action.CONFIGURED
 
     def _head(self, group: Job, first: GroupPod) -> WorkloadSpec:
-        """The workload with the fields of its first pod, and with its pod set."""
+        """Return the workload with the fields of its first pod, and with its pod set."""
         stored = JobSpec(
             POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk,
             found_in_cluster=group.found_in_cluster,

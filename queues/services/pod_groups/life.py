@@ -85,7 +85,7 @@ class Member:
 
 
 def members_of(group: Job) -> list[Member]:
-    """The pods of a group in order of creation."""
+    """Return the pods of a group in order of creation."""
     return [Member(row) for row in Job.objects.filter(group=group).order_by("pk")]
 
 
@@ -144,13 +144,13 @@ def is_followed(group: Job, members: Iterable[Member]) -> bool:
 
 
 def is_composed(workload: Workload) -> bool:
-    """Whether all pods of its group have existed, so that its pod sets are those of the whole group."""
+    """Return whether all pods of its group have existed, so that its pod sets are those of the whole group."""
     condition = _condition(workload, ConditionType.WAITING_FOR_REPLACEMENT_PODS)
     return condition is None or condition["reason"] != PendingReason.POD_GROUP_INCOMPLETE
 
 
 def _condition(workload: Workload, type_: ConditionType) -> dict[str, Any] | None:
-    """The condition of that type, if it is True."""
+    """Return the condition of that type, if it is True."""
     found = (each for each in workload.conditions if each["type"] == type_ and each["status"] == "True")
     return next(found, None)
 

@@ -99,7 +99,7 @@ class GroupPlan:
 def plan_groups(
     cluster: Cluster, pods: Sequence[GroupPod], *, actor: str, found_in_cluster: bool = False, now: datetime
 ) -> list[GroupPlan]:
-    """The groups that these pods join, each checked; mistakes go to the pods' reports."""
+    """Return the groups that these pods join, each checked; mistakes go to the pods' reports."""
     grouped: dict[tuple[str, str], list[GroupPod]] = defaultdict(list)
     for pod in pods:
         grouped[pod.submitted.spec.meta.namespace, pod.group.name].append(pod)
@@ -147,7 +147,8 @@ def _preview(cluster: Cluster, plan: GroupPlan, now: datetime) -> None:
 
 
 def _coming(plan: GroupPlan, pod: GroupPod, number: int, created_at: datetime) -> Job:
-    """The row of a submitted pod; one that is to get a generated name has a number, which is in no other pod's name."""
+    """Return the row of a submitted pod; one that is to get a generated name has a number, which is in no other pod's
+    name."""
     meta, manifest = pod.submitted.spec.meta, pod.submitted.spec.manifest
     row = None if meta.generate_name else plan.rows.get(meta.name)
     if row is not None:
@@ -160,7 +161,7 @@ def _coming(plan: GroupPlan, pod: GroupPod, number: int, created_at: datetime) -
 
 
 def _is_over(plan: GroupPlan) -> bool:
-    """Whether the name is free for another group: its workload is deleted, or finished with pods that others
+    """Return whether the name is free for another group: its workload is deleted, or finished with pods that others
     created."""
     if plan.group is None or plan.group.deletion_requested_at is not None:
         return False
@@ -182,7 +183,7 @@ def _dissolve(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> N
 
 
 def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> bool:
-    """Whether another workload has the group's name. The finished one of a withdrawn group is removed."""
+    """Return whether another workload has the group's name. The finished one of a withdrawn group is removed."""
     row = Workload.objects.filter(cluster=cluster, namespace=plan.namespace, name=plan.name).first()
     if row is None:
         return False
@@ -244,7 +245,7 @@ class _Checks:
         return self._holds or bool(row.phase)
 
     def _group_is_open(self, group: Job) -> bool:
-        """Whether new pods can join. Existing unchanged pods are not checked."""
+        """Return whether new pods can join. Existing unchanged pods are not checked."""
         ended = self._plan.workload is not None and self._plan.workload.status == WorkloadStatus.FINISHED
         if group.deletion_requested_at is None and not ended:
             return True
@@ -286,7 +287,7 @@ class _Checks:
                     pod.refuse(path, value, rule, remedy, MistakeReason.INVALID)
 
     def _handed_over(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
-        """The labels and annotations that a pod passes to its workload, by path."""
+        """Return the labels and annotations that a pod passes to its workload, by path."""
         mine, noted = self._copied.of(labels, annotations)
         return {
             **{f"metadata.labels[{key}]": value for key, value in mine.items()},
@@ -294,8 +295,8 @@ class _Checks:
         }
 
     def _stated(self) -> tuple[str, int, bool, bool] | None:
-        """The values that pods must match: the stored ones, unless all pods are submitted again while the group is
-        pending."""
+        """Return the values that pods must match: the stored ones, unless all pods are submitted again while the group
+        is pending."""
         plan = self._plan
         if plan.group is None or plan.workload is None:
             return None

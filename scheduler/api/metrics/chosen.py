@@ -59,7 +59,7 @@ class ChosenMetrics:
         self._running = _running([each for each in labelled if self._clusters[each.name].of(SourceKind.WORKLOAD)])
 
     def shown(self, metric: Metric) -> Metric:
-        """The family with the samples that are wanted, each with its labels."""
+        """Return the family with the samples that are wanted, each with its labels."""
         if metric.name.startswith("kueue_"):
             metric.samples = [shown for sample in metric.samples for shown in self._samples(metric.name, sample)]
         return metric
@@ -85,7 +85,7 @@ class ChosenMetrics:
             yield labelled
 
     def _by_workload(self, sample: Sample, source: _Source, labels: Sequence[CustomLabel]) -> Iterator[Sample]:
-        """A series for each value that running workloads have."""
+        """Yield a series for each value that running workloads have."""
         counts: dict[tuple[str, ...], int] = defaultdict(int)
         for marks, count in self._running.get(source, ()):
             counts[tuple(label.value(*marks) for label in labels)] += count
@@ -132,7 +132,7 @@ def _place(sample: Sample) -> tuple[str, str, str]:
 
 
 def _source(family: str, sample: Sample) -> _Source:
-    """The object that a sample is about."""
+    """Return the object that a sample is about."""
     labels, cluster = sample.labels, sample.labels["cluster"]
     if family.startswith(_LOCAL):
         return SourceKind.LOCAL_QUEUE, *_place(sample)
@@ -143,7 +143,7 @@ def _source(family: str, sample: Sample) -> _Source:
 
 
 def _marks(clusters: Sequence[Cluster]) -> dict[_Source, _Marks]:
-    """The labels and annotations of queues and cohorts."""
+    """Return the labels and annotations of queues and cohorts."""
     found: dict[_Source, _Marks] = {}
     if not clusters:
         return found

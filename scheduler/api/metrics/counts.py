@@ -162,7 +162,7 @@ Counts = Mapping[str, Sequence[Count]]
 
 
 def read_counts() -> Counts:
-    """The stored counts by their metric, in one statement, so that a scrape never sees a half-finished merge."""
+    """Read the stored counts by their metric, in one statement, so that a scrape never sees a half-finished merge."""
     counts: dict[str, list[Count]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_SUMS)
@@ -173,7 +173,7 @@ def read_counts() -> Counts:
 
 
 def counted_families(counts: Counts) -> Iterator[Metric]:
-    """Every counter and histogram."""
+    """Yield every counter and histogram."""
     for family in FAMILIES:
         rows = [row for row in counts.get(family.metric, ()) if _names_its_queue(family, row)]
         yield _histogram(family, rows) if family.bounds else _counter(family, rows)

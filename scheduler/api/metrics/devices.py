@@ -159,7 +159,7 @@ _Samples = list[tuple[Sequence[str], float]]
 
 
 def device_families() -> Iterator[Metric]:
-    """Every gauge of devices."""
+    """Yield every gauge of devices."""
     yield from _devices()
     yield from _slices()
     yield from _quotas()
@@ -221,7 +221,8 @@ def _slices() -> Iterator[Metric]:
 
 
 def _pod_of_slice() -> Coalesce:
-    """The name of the pod that holds a slice: for a decided one the newest pod in its place that has not ended."""
+    """Return the name of the pod that holds a slice: for a decided one the newest pod in its place that has not
+    ended."""
     pods = Pod.objects.filter(
         workload_id=OuterRef("workload_id"), pod_set=OuterRef("pod_set"), replica=OuterRef("replica"),
         phase__in=("Pending", "Running"),

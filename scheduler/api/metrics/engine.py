@@ -36,7 +36,7 @@ _LAGS: Final = """
 
 
 def engine_families() -> Iterator[Metric]:
-    """Every gauge of the product itself."""
+    """Yield every gauge of the product itself."""
     yield from _leaders()
     yield from _roles()
     yield _audits()

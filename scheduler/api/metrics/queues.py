@@ -83,7 +83,7 @@ class QueueFacts:
 
 
 def read_queue_facts(counts: Counts) -> QueueFacts:
-    """The numbers of every cluster now."""
+    """Read the numbers of every cluster now."""
     clusters = list(Cluster.objects.all())
     numbers = {cluster.name: read_numbers(cluster) for cluster in clusters}
     with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def _leaders_gauges(numbers: Mapping[str, Numbers]) -> dict[str, Mapping[str, An
 
 
 def queue_families(facts: QueueFacts) -> Iterator[Metric]:
-    """Every gauge of queues and cohorts."""
+    """Yield every gauge of queues and cohorts."""
     yield from _pending(facts)
     yield from _workload_gauges(facts)
     yield from _unadmitted(facts)
@@ -198,7 +198,7 @@ def _preemption_skips(facts: QueueFacts) -> Metric:
 
 
 def _of_there(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Any]]:
-    """A part of the leader's gauges, without ClusterQueues that have been deleted since."""
+    """Yield a part of the leader's gauges, without ClusterQueues that have been deleted since."""
     for cluster, found in facts.gauges.items():
         there = facts.numbers[cluster].cluster_queues
         yield from ((cluster, queue, value) for queue, value in found[part].items() if queue in there)
@@ -344,7 +344,7 @@ def _held(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _unused(facts: QueueFacts) -> dict[tuple[str, ...], tuple[int, int]]:
-    """The cells of each LocalQueue, which has a number from its first moment."""
+    """Return the cells of each LocalQueue, which has a number from its first moment."""
     found: dict[tuple[str, ...], tuple[int, int]] = {}
     for row in facts.local_queues:
         cluster = row.cluster.name
@@ -369,7 +369,7 @@ def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
-    """The cohort tree, and the sums over it. Counts of a queue move with it to another cohort."""
+    """Yield the cohort tree, and the sums over it. Counts of a queue move with it to another cohort."""
     cohort_info = _gauge(
         "kueue_cohort_info", "1; relates a cohort to its ancestors.", "cohort", "parent_cohort", "root_cohort"
     )
@@ -399,7 +399,8 @@ def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
 
 
 def _path(cohorts: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """The cohort and its ancestors, the nearest first. Of a cycle, which admits nothing, each cohort is listed once."""
+    """Return the cohort and its ancestors, the nearest first. Of a cycle, which admits nothing, each cohort is listed
+    once."""
     path: list[str] = []
     while name and name not in path:
         path.append(name)

@@ -70,7 +70,7 @@ def as_json(found: Explanation, remedies: Remedies | None) -> str:
 
 
 def as_text(found: Explanation, remedies: Remedies | None) -> Iterator[str]:
-    """The explanation as lines of text, and the remedies if they were tried."""
+    """Yield the explanation as lines of text, and the remedies if they were tried."""
     yield from lines(found)
     if remedies is None:
         return
@@ -85,7 +85,7 @@ def as_text(found: Explanation, remedies: Remedies | None) -> Iterator[str]:
 
 
 def _action(remedy: Remedy) -> str:
-    """The change in words."""
+    """Return the change in words."""
     if remedy.kind is RemedyKind.OTHERS_END:
         bound = "" if remedy.at_least == len(remedy.workloads) else f" (at least {remedy.at_least} must)"
         return f"if these workloads end{bound}: {', '.join(remedy.workloads)}"
@@ -124,7 +124,7 @@ def _side_effects(remedy: Remedy) -> str:
 
 
 def lines(found: Explanation) -> Iterator[str]:
-    """The explanation as lines of text."""
+    """Yield the explanation as lines of text."""
     yield f"{found.state}, decided by {found.rule}: {found.message}"
     if found.remedy:
         yield found.remedy
@@ -152,13 +152,13 @@ def lines(found: Explanation) -> Iterator[str]:
 
 
 def _planned(found: PlannedStart) -> str:
-    """The time, and the quota by flavor."""
+    """Return the time, and the quota by flavor."""
     quota = (f"{format_amount(need.resource, need.amount)} of {need.resource} in {need.flavor}" for need in found.quota)
     return f"{rfc3339(found.starts_at, whole_seconds=True)}, with {', '.join(quota)}"
 
 
 def _factors(found: PriorityFactors) -> str:
-    """The priority with its parts, in the order of Slurm's sprio."""
+    """Return the priority with its parts, in the order of Slurm's sprio."""
     parts = {
         "age": found.age,
         "fair share": found.fair_share,

@@ -48,7 +48,7 @@ class Command(BaseCommand):
 
 
 def play(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The snapshots of one life."""
+    """Return the snapshots of one life."""
     manifest = dict(scenario.get("configuration") or {})
     gates = {
         **(manifest.get("featureGates") or {}),

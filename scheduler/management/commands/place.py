@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 
 def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry per placed pod of a scenario, in order."""
+    """Return one entry per placed pod of a scenario, in order."""
     fleet = Fleet(
         VENDORS,
         node_policy=scenario["nodePolicy"],
@@ -78,7 +78,7 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _shape(pod: Mapping[str, Any]) -> PodShape:
-    """A pod as `fgd` and `bid-price` see it; the scenario's own pods are the typical ones."""
+    """Return a pod as `fgd` and `bid-price` see it; the scenario's own pods are the typical ones."""
     return pod_shape(PodSetToPlace("main", 1, devices=pod_device_request(pod, VENDORS)))
 
 
@@ -108,7 +108,7 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations for the device plugins, without the node's name and times."""
+    """Return the annotations for the device plugins, without the node's name and times."""
     found = pod_annotations(
         placed,
         tuple(fleet.settings.vendors.values()),
@@ -120,7 +120,7 @@ def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> 
 
 
 def _devices(placement: Placement) -> list[dict[str, Any]]:
-    """The pod's usage per device, with all containers combined as HAMi does."""
+    """Return the pod's usage per device, with all containers combined as HAMi does."""
     pod = placement.pods[0]
     return [
         {"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent}
@@ -129,7 +129,7 @@ def _devices(placement: Placement) -> list[dict[str, Any]]:
 
 
 def _node(manifest: Mapping[str, Any], vendors: Sequence[DeviceVendor]) -> Node:
-    """A recorded node. Only its devices matter here; HAMi leaves the rest to other filters."""
+    """Return a recorded node. Only its devices matter here; HAMi leaves the rest to other filters."""
     node = observed_node(manifest)
     found = node_devices(node.name, node.annotations, node.capacity, {}, vendors, 0, node.labels)
     return Node(

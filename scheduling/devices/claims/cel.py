@@ -84,9 +84,8 @@ def compile_selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=256)
 def _compiled(expression: str) -> Selector | str:
-    """The function, or the reason why it does not compile: the reason is cached, too, because it is needed for each
-    device.
-    """
+    """Return the function, or the reason why it does not compile: the reason is cached, too, because it is needed for
+    each device."""
     try:
         tree = parse(expression)
         parts, _ = extent(tree)
@@ -176,7 +175,7 @@ def _as_key(value: Any) -> Any:
 
 
 def _shown(key: Any) -> str:
-    """A key in a message. A list may hold itself many times over, and is not written out."""
+    """Return a key in a message. A list may hold itself many times over, and is not written out."""
     return str(key)[:_CHARACTERS_PER_STEP] if isinstance(key, str | int | float) else type_name(key)
 
 
@@ -298,7 +297,7 @@ def _call(tree: Tree, known: frozenset[str]) -> Program:
 
 
 def _cost(name: str, given: list[Any]) -> int:
-    """The steps of a function in addition to those of its operands."""
+    """Return the steps of a function in addition to those of its operands."""
     texts = [each for each in given if isinstance(each, str)]
     if name == "contains" and len(texts) == 2:
         # A search may restart at each character, and examine some of the text each time.
@@ -399,7 +398,8 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def _cost_of_match(text: str, pattern: str) -> int:
-    """The most steps that Python may take for a pattern, which tries each way to divide the text among repetitions.
+    """Return the most steps that Python may take for a pattern, which tries each way to divide the text among
+    repetitions.
 
     Groups cannot be repeated, and constructs that RE2 lacks are refused, so the ways can be counted. Characters beyond
     ASCII are not counted: Python takes milliseconds to compile a range of them.

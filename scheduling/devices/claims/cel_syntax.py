@@ -48,7 +48,7 @@ class CelSyntaxError(ValueError):
 
 
 def parse(expression: str) -> Tree:
-    """The expression as a tree. Raises CelSyntaxError."""
+    """Return the expression as a tree. Raises CelSyntaxError."""
     if len(expression) > MAX_LENGTH:
         raise CelSyntaxError(f"is longer than {MAX_LENGTH} characters")
     reader = _Reader(_tokens(expression))
@@ -125,7 +125,7 @@ class _Reader:
         self._depth = 0
 
     def _takes(self, *signs: str) -> str:
-        """The next token if it is one of these signs or words; otherwise None."""
+        """Return the next token if it is one of these signs or words; otherwise None."""
         kind, text, _ = self._tokens[self._at]
         if kind in ("sign", "word") and text in signs:
             self._at += 1
@@ -153,7 +153,7 @@ class _Reader:
         return tree
 
     def _binary(self, loosest: int) -> Tree:
-        """A chain of operators, none looser than that level."""
+        """Return a chain of operators, none looser than that level."""
         tree = self._unary()
         while (level := self._level()) >= loosest:
             sign = self._tokens[self._at][1]

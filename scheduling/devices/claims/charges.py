@@ -132,7 +132,7 @@ class ClaimRules:
         return any(uses_claims(each.template) or self._served_by(each.template) for each in pod_sets)
 
     def templates_of(self, namespace: str, pod_sets: Sequence[PodSet]) -> set[str]:
-        """The templates that the pods name, as `namespace/name`."""
+        """Return the templates that the pods name, as `namespace/name`."""
         return {key for each in pod_sets for _, key in self._keys(namespace, each)}
 
     def charges(
@@ -293,14 +293,14 @@ class ClaimRules:
         return quota
 
     def _requests(self, namespace: str, index: int, pod_set: PodSet) -> Iterator[tuple[str, DeviceRequest]]:
-        """The requests that are charged, each with its path."""
+        """Yield the requests that are charged, each with its path."""
         for place, key in self._keys(namespace, pod_set):
             for number, request in enumerate(self.objects.templates[key].requests):
                 if not request.admin_access:
                     yield f"{_claim_path(index, place)}.devices.requests[{number}]", request
 
     def _counter_charge(self, request: DeviceRequest, source: CounterSource, path: str, payer: str | None) -> int:
-        """The largest value of the counter among matching devices, for each requested device."""
+        """Return the largest value of the counter among matching devices, for each requested device."""
 
         def values_of(device: PublishedDevice) -> Iterator[int]:
             return (value for (_, counter), value in device.consumes.items() if counter == source.name)
@@ -321,7 +321,8 @@ class ClaimRules:
         payer: str | None,
         read: Callable[[PublishedDevice], Iterable[T]],
     ) -> frozenset[T]:
-        """The different values that are read from the devices that match, in complete pools of the source's driver.
+        """Return the different values that are read from the devices that match, in complete pools of the source's
+        driver.
 
         They are kept, because every workload with an equal request needs them. Raises ClaimRefusal if the devices are
         too few.
@@ -382,7 +383,7 @@ class ClaimRules:
         return quota
 
     def _capacity_charge(self, request: DeviceRequest, source: CapacitySource, path: str, payer: str | None) -> int:
-        """The largest part that a claim could consume among matching devices, for each requested device."""
+        """Return the largest part that a claim could consume among matching devices, for each requested device."""
 
         def dimensions_of(device: PublishedDevice) -> Iterator[Dimension]:
             return (found for name, found in device.dimensions.items() if name == source.name)
@@ -470,7 +471,7 @@ class ClaimRules:
 
 
 def _charge(nanos: int, request: DeviceRequest) -> int:
-    """An amount of each requested device in whole units."""
+    """Return an amount of each requested device in whole units."""
     return min(max(0, -(-nanos // NANOS)) * request.count, UNLIMITED)
 
 
@@ -538,7 +539,8 @@ def _kind(request: DeviceRequest) -> DeviceKind:
 
 
 def _serving(classes: Any) -> dict[str, DeviceClass]:
-    """The DeviceClass that serves each extended resource: the newest, and among equally new ones the first by name."""
+    """Return the DeviceClass that serves each extended resource: the newest, and among equally new ones the first by
+    name."""
     found: dict[str, DeviceClass] = {}
     for each in sorted(classes, key=lambda each: each.name, reverse=True):
         before = found.get(each.extended_resource)
@@ -582,5 +584,5 @@ def _extended_requests(template: PodTemplate, path: str) -> dict[str, _Extended]
 
 
 def _written(nanos: int) -> str:
-    """A fraction as Kubernetes writes it."""
+    """Return a fraction as Kubernetes writes it."""
     return next(f"{nanos // step}{unit}" for step, unit in ((10**6, "m"), (10**3, "u"), (1, "n")) if nanos % step == 0)

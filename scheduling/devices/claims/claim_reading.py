@@ -52,7 +52,7 @@ def _request_as_v1(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_class(manifest: Mapping[str, Any]) -> DeviceClass:
-    """A DeviceClass."""
+    """Read a DeviceClass."""
     metadata, spec = manifest["metadata"], manifest.get("spec") or {}
     return DeviceClass(
         metadata["name"],
@@ -64,7 +64,7 @@ def read_class(manifest: Mapping[str, Any]) -> DeviceClass:
 
 
 def read_claim_spec(spec: Mapping[str, Any]) -> ClaimSpec:
-    """The spec of a ResourceClaim, in the form of v1."""
+    """Read the spec of a ResourceClaim, in the form of v1."""
     devices = spec.get("devices") or {}
     return ClaimSpec(
         tuple(_request(each) for each in devices.get("requests") or ()),
@@ -98,7 +98,7 @@ def _selectors(holder: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_pools(slices: Iterable[Mapping[str, Any]]) -> tuple[DevicePool, ...]:
-    """The pools of ResourceSlices, each in its newest generation, with its devices in the order of the slices'
+    """Read the pools of ResourceSlices, each in its newest generation, with its devices in the order of the slices'
     names."""
     by_pool: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for found in sorted(slices, key=lambda each: each["metadata"]["name"]):
@@ -145,7 +145,7 @@ def _device(driver: str, pool: str, spec: Mapping[str, Any], device: Mapping[str
 
 
 def _nanos(amount: Any) -> int:
-    """A counter's value; 0 for one that cannot be read."""
+    """Return a counter's value; 0 for one that cannot be read."""
     try:
         return parse_quantity((amount or {}).get("value") or 0)
     except (InvalidQuantity, AttributeError):

@@ -45,7 +45,7 @@ Dimensions = Mapping[str, Dimension]
 
 
 def read_dimensions(capacity: Mapping[str, Any]) -> dict[str, Dimension]:
-    """The dimensions of a published device's `capacity`; those with an invalid quantity are left out."""
+    """Read the dimensions of a published device's `capacity`; those with an invalid quantity are left out."""
     found: dict[str, Dimension] = {}
     for name, published in capacity.items():
         try:

@@ -159,7 +159,7 @@ class Evaluations:
             del self._in_use[namespace]
 
     def used_kinds(self) -> set[DeviceKind]:
-        """The kinds with selectors or requested capacity that known workloads request."""
+        """Return the kinds with selectors or requested capacity that known workloads request."""
         return {kind for counts in self._in_use.values() for kind in counts}
 
     def check_number(self, namespace: str, kinds: Collection[DeviceKind]) -> None:
@@ -250,7 +250,7 @@ class Evaluations:
 
 
 def _is_as(before: PublishedDevice, device: PublishedDevice) -> bool:
-    """Whether selectors see no difference."""
+    """Return whether selectors see no difference."""
     return (before.attributes, before.capacity, before.is_shared) == (
         device.attributes,
         device.capacity,

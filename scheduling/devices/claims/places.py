@@ -89,7 +89,7 @@ class DevicePlaces:
                 self._displaced[other][kind] = self._blocked(other, kind, shared)
 
     def _blocked(self, kind: DeviceKind, other: DeviceKind, places: Collection[Place]) -> int:
-        """How many devices of another kind one device of a kind could block in one of these places, at most."""
+        """Return how many devices of another kind one device of a kind could block in one of these places, at most."""
         others = self._sizes[other]
         alone = max((others[place] for place in places if place not in self._shared), default=1)
         if not self._shared:
@@ -111,14 +111,14 @@ class DevicePlaces:
         return found
 
     def _consumed(self, kind: DeviceKind, device: PublishedDevice) -> dict[str, int] | None:
-        """The part of a device that a claim of a kind consumes; None if the device cannot give as much."""
+        """Return the part of a device that a claim of a kind consumes; None if the device cannot give as much."""
         of_kind, shape = self._consumption[kind], self._shape(device)
         if shape not in of_kind:
             of_kind[shape] = consumed_by(device.dimensions, dict(kind.capacity))
         return of_kind[shape]
 
     def displaced_by(self, kinds: Collection[DeviceKind]) -> set[str]:
-        """The resources of these kinds, and of kinds that share devices with them."""
+        """Return the resources of these kinds, and of kinds that share devices with them."""
         return {other.resource for kind in kinds for other in self._displaced.get(kind, ())}
 
     def _devices_of(self, kind: DeviceKind, namespace: str | None) -> dict[str, dict[Place, list[PublishedDevice]]]:

@@ -185,21 +185,21 @@ class DeviceFit:
         return self.rules.mutex and self.context.policy.mutex
 
     def memory_of(self, state: DeviceState) -> int:
-        """The MiB that the request takes of a device."""
+        """Return the MiB that the request takes of a device."""
         return 0 if self.rules.slots_only else self.request.memory_on(state.device.memory_mib)
 
     def total_cores(self, device: Device) -> int:
-        """The cores that a device offers to the pod."""
+        """Return the cores that a device offers to the pod."""
         return device.cores_percent
 
     def cores_of(self, state: DeviceState) -> int | None:
-        """The cores that the request takes of a device; None if too few are free."""
+        """Return the cores that the request takes of a device; None if too few are free."""
         if self.rules.slots_only:
             return 0
         return taken_cores(self.request, self.rules, self.total_cores(state.device), state.used_cores)
 
     def refused_sharing(self, state: DeviceState) -> DeviceRefusal | None:
-        """A refusal because of UUID, slots or mutex, or None."""
+        """Return a refusal because of UUID, slots or mutex, or None."""
         if self.rules.uuid_filter and not matches_uuid(state.device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         if state.used_slots + self.slots > state.device.slots:
@@ -213,7 +213,7 @@ class DeviceFit:
         return state.used_slots > 0
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """A refusal because of quota, memory or cores, or None."""
+        """Return a refusal because of quota, memory or cores, or None."""
         device, rules = state.device, self.rules
         if rules.resource_quota and not self._within_quota(memory, min(self.request.cores_percent, 100)):
             return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
@@ -244,7 +244,8 @@ class DeviceFit:
 
 
 def scored_memory(device: Device, request: DeviceRequest) -> int:
-    """The MiB that a score counts. If an amount and a percentage are set, it uses the percentage, unlike the fit."""
+    """Return the MiB that a score counts. If an amount and a percentage are set, it uses the percentage, unlike the
+    fit."""
     if request.memory_percentage not in (0, PERCENTAGE_UNSET):
         return device.memory_mib * request.memory_percentage // 100
     return request.memory_mib

@@ -18,7 +18,7 @@ class Tenant(NamedTuple):
 
 
 def tenant_of(part: DeviceSlice) -> Tenant | None:
-    """The slice as a tenant; None if its vendor has no rules among tenants."""
+    """Return the slice as a tenant; None if its vendor has no rules among tenants."""
     if not part.qos_policy and not part.app_class:
         return None
     return Tenant(part.qos_policy, part.app_class, part.cores_percent == 100)
@@ -46,7 +46,7 @@ class DeviceState:
         self.numa, self.index = self.device.numa, self.device.index
 
     def copy(self) -> DeviceState:
-        """An independent copy."""
+        """Return an independent copy."""
         return replace(self, mig=list(self.mig), tenants=list(self.tenants))
 
     def hold(self, held: DeviceSlice) -> None:

@@ -145,8 +145,8 @@ class _Sorter(Generic[T]):
             self._swap(middle - 1 + step, low + (other - length if other >= length else other))
 
     def _choose_pivot(self, low: int, high: int) -> tuple[int, int]:
-        """The median of three or nine elements as the pivot, and a hint about the present order from the number of
-        swaps."""
+        """Return the median of three or nine elements as the pivot, and a hint about the present order from the number
+        of swaps."""
         quarter = (high - low) // 4
         places = [low + quarter, low + 2 * quarter, low + 3 * quarter]
         swaps = 0

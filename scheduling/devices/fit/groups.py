@@ -8,7 +8,7 @@ from scheduling.devices.fit.device_state import Pick
 
 
 def by_attribute(picks: Iterable[Pick], attribute: str) -> list[list[Pick]]:
-    """The devices grouped by the value of an attribute, in order of first appearance. Each device without the
+    """Return the devices grouped by the value of an attribute, in order of first appearance. Each device without the
     attribute is a group of its own, at the end."""
     groups: dict[str, list[Pick]] = {}
     strays: list[list[Pick]] = []
@@ -22,5 +22,5 @@ def by_attribute(picks: Iterable[Pick], attribute: str) -> list[list[Pick]]:
 
 
 def taken_from(groups: Sequence[Sequence[Pick]], count: int) -> list[Pick]:
-    """The first `count` devices of the groups, in order."""
+    """Return the first `count` devices of the groups, in order."""
     return [pick for group in groups for pick in group][:count]

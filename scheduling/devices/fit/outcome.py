@@ -25,12 +25,12 @@ class Outcome:
     node_policy: str
 
     def slices(self, vendor: str) -> list[DeviceSlice]:
-        """The slices of one vendor's devices."""
+        """Return the slices of one vendor's devices."""
         return [part for container in self.containers for part in container if part.vendor == vendor]
 
 
 def attributes_of(states: Iterable[DeviceState], name: str) -> dict[str, str]:
-    """The attribute of each device that has it, by UUID."""
+    """Return the attribute of each device that has it, by UUID."""
     return {state.device.uuid: state.device.attributes[name] for state in states if name in state.device.attributes}
 
 

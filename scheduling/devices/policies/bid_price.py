@@ -67,7 +67,7 @@ class BidPriceRanking:
         return self.mix.version
 
     def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
-        """The price of a pod on one node that can take it."""
+        """Return the price of a pod on one node that can take it."""
         lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
         shape, rows = pod_shape(pod_set), np.array([row])
         if shape.request is None:

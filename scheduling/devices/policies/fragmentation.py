@@ -99,7 +99,7 @@ class FragmentationModel:
         return weighted
 
     def after(self, rows: Integers, columns: Integers, cpu_milli: int, request: DeviceRequest | None) -> Doubles:
-        """The fragmentation of each node if a pod were placed on it. `columns` are its devices, shape (rows,
+        """Return the fragmentation of each node if a pod were placed on it. `columns` are its devices, shape (rows,
         devices)."""
         free_cpu = self.table.free_cpu[rows] - cpu_milli
         counts, unusable, idle = self.serving_counts[rows], self.unusable[rows], self.total_idle[rows]
@@ -124,7 +124,7 @@ class FragmentationModel:
 
 
 def needed_memory(request: DeviceRequest, totals_mib: Integers) -> Integers:
-    """The MiB that a request takes of devices with these sizes."""
+    """Return the MiB that a request takes of devices with these sizes."""
     if request.memory_mib or request.memory_percentage > 100:
         return np.full(totals_mib.shape, request.memory_mib, dtype=np.int64)
     return totals_mib * request.memory_percentage // 100

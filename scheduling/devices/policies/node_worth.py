@@ -49,7 +49,7 @@ class NodeWorth:
         self.refresh(np.arange(shape[0]))
 
     def _sizes(self, pod: TypicalPod, vendors: Mapping[str, DeviceVendor]) -> Integers:
-        """The part of every device that a pod takes, in thousandths; 0 for devices that never serve it."""
+        """Return the part of every device that a pod takes, in thousandths; 0 for devices that never serve it."""
         request = pod.shape.request
         if request is None:
             raise ValueError("a pod without a device has no size")

@@ -66,7 +66,8 @@ def _solve(sizes: list[int], demand: Doubles) -> Doubles:
 
 
 def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
-    """A column that lowers the number of devices: one that allows a surplus of a request, else the best pattern."""
+    """Return a column that lowers the number of devices: one that allows a surplus of a request, else the best
+    pattern."""
     cheapest = int(np.argmin(prices))
     column = np.zeros(len(sizes))
     if prices[cheapest] < -_NOTHING:
@@ -89,7 +90,8 @@ def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
 
 
 def _best_payment(sizes: list[int], prices: Doubles) -> Doubles:
-    """The highest total price of requests that fit into each size up to 1000 (an unbounded knapsack, by doubling)."""
+    """Return the highest total price of requests that fit into each size up to 1000 (an unbounded knapsack, by
+    doubling)."""
     best = np.zeros(WHOLE + 1)
     for size, price in zip(sizes, prices.tolist(), strict=True):
         taken = size

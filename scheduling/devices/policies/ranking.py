@@ -18,11 +18,11 @@ class Ranking(Protocol):
     """A policy: how good each node is for a pod, and each device of the chosen node."""
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
-        """A score per node of the table; larger is better. Scores of nodes outside `fitting` are ignored."""
+        """Return a score per node of the table; larger is better. Scores of nodes outside `fitting` are ignored."""
         ...
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """A score per device of the node; larger ones are tried first, equal ones in inventory order."""
+        """Return a score per device of the node; larger ones are tried first, equal ones in inventory order."""
         ...
 
     def basis(self) -> Hashable | None:

@@ -47,7 +47,7 @@ class PodMix:
     _seen: tuple[TypicalPod, ...] = ()
 
     def now(self) -> tuple[TypicalPod, ...]:
-        """The present typical pods."""
+        """Return the present typical pods."""
         pods = self.pods if self.source is None else self.source()
         if pods != self._seen:
             self._seen = pods
@@ -68,7 +68,7 @@ def pod_shape(pod_set: PodSetToPlace) -> PodShape:
 
 
 def typical_pods(shapes: Iterable[PodShape], coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
-    """The most frequent shapes that make up `coverage` of the pods; their shares add up to 1."""
+    """Return the most frequent shapes that make up `coverage` of the pods; their shares add up to 1."""
     return most_frequent(Counter(shapes), coverage)
 
 
@@ -86,6 +86,6 @@ def most_frequent(counts: Mapping[PodShape, int], coverage: float = COVERAGE) ->
 
 
 def rounded_count(count: int) -> int:
-    """A count rounded to two binary digits (1, 2, 3, 4, 6, 8, 12, ...), so that one pod seldom changes it."""
+    """Return a count rounded to two binary digits (1, 2, 3, 4, 6, 8, 12, ...), so that one pod seldom changes it."""
     unit = 1 << max(count.bit_length() - 2, 0)
     return (count + unit // 2) // unit * unit

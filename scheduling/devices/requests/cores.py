@@ -11,11 +11,11 @@ from scheduling.model.vendor import FitRules
 
 
 def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:
-    """The cores that a request takes of a device with `total` cores of which `used` are taken; None if too few are
-    free.
+    """Return the cores that a request takes of a device with `total` cores of which `used` are taken; None if too few
+    are free.
 
-    At most 100 percent points; or a share of the device's own number of cores, at least one; or, where cores are
-    bits, the lowest free bits.
+    At most 100 percent points; or a share of the device's own number of cores, at least one; or, where cores are bits,
+    the lowest free bits.
     """
     if rules.cores_are_bits:
         return _free_bits(request, total, used)

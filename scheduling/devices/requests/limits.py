@@ -44,7 +44,7 @@ class ContainerReader:
         self.single_device = single_device
 
     def request(self) -> DeviceRequest | None:
-        """The request; None if there is none or if it has a problem."""
+        """Return the request; None if there is none or if it has a problem."""
         if not self._complete_limits():
             return None
         if self.names.count_is_slices:
@@ -97,7 +97,7 @@ class ContainerReader:
                 self.limits[names.memory] = defaults.whole_device_memory * count
 
     def _count(self) -> int | None:
-        """The number of devices, rounded to whole modules; None without a count or with an invalid one."""
+        """Return the number of devices, rounded to whole modules; None without a count or with an invalid one."""
         name, rules = self.names.count, self.vendor.rules
         if self._value(name) is None:
             for named in (self.names.memory, self.names.memory_percentage, self.names.cores):
@@ -124,7 +124,7 @@ class ContainerReader:
         return count
 
     def _slices(self) -> DeviceRequest | None:
-        """The slices of one device: their number, or the memory and cores they must have."""
+        """Return the slices of one device: their number, or the memory and cores they must have."""
         slices = self._integer(self.names.count) or 0
         memory, cores = self._memory_mib(1), self._cores()
         if memory is None or cores is None or not (slices > 0 or memory or cores):
@@ -134,7 +134,7 @@ class ContainerReader:
         return DeviceRequest(self.vendor.common_word, 1, memory, PERCENTAGE_UNSET, cores, max(slices, 1))
 
     def _single_cores(self) -> DeviceRequest | None:
-        """One core of a device, or as many whole devices as the number of cores fills."""
+        """Return one core of a device, or as many whole devices as the number of cores fills."""
         name, per_device = self.names.cores, self.names.cores_per_count
         cores = self._integer(name)
         if cores is None or cores <= 0:
@@ -152,7 +152,7 @@ class ContainerReader:
         return DeviceRequest(self.vendor.common_word, count, 0, 100, self.vendor.defaults.whole_device_cores)
 
     def _named(self) -> list[str]:
-        """The vendor's resources that the container names, sorted."""
+        """Return the vendor's resources that the container names, sorted."""
         return sorted(name for name in self.names.names if self._value(name) is not None)
 
     def _value(self, name: str) -> Any:
@@ -170,7 +170,7 @@ class ContainerReader:
         return value
 
     def _memory_mib(self, count: int) -> int | None:
-        """The requested MiB, 0 if there is no request for an amount; None if HAMi drops the whole request."""
+        """Return the requested MiB, 0 if there is no request for an amount; None if HAMi drops the whole request."""
         name = self.names.memory
         text = self._value(name)
         if text is None:
@@ -238,7 +238,7 @@ class ContainerReader:
         return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
 
     def _template_memory(self, model: ChipModel, memory: int) -> int | None:
-        """The memory of the next larger template; None if it exceeds the device."""
+        """Return the memory of the next larger template; None if it exceeds the device."""
         if memory == 0:
             return model.memory_mib
         for template in model.templates:
@@ -258,7 +258,7 @@ class ContainerReader:
 
 
 def whole_number(value: object) -> int | None:
-    """The value of a quantity that is a whole number; None for anything else."""
+    """Return the value of a quantity that is a whole number; None for anything else."""
     nanos = _nanos(value)
     return None if nanos is None or nanos % NANOS else nanos // NANOS
 

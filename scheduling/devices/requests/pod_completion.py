@@ -18,7 +18,7 @@ _CONTAINERS = ("initContainers", "containers")
 
 
 def completed_pod(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> dict[str, Any]:
-    """A copy of a pod or pod template, in manifest form, as HAMi's webhook would admit it.
+    """Return a copy of a pod or pod template, in manifest form, as HAMi's webhook would admit it.
 
     Containers get missing limits and the environment variables that their vendor's devices need. Nothing that the pod
     states is overwritten, except amounts that the webhook rounds. A pod without devices is unchanged.
@@ -64,7 +64,8 @@ def _completed(
 def _variables(
     container: Mapping[str, Any], vendor: DeviceVendor, limits: Mapping[str, Any], *, uses: bool, in_pod: bool
 ) -> dict[str, str]:
-    """The variables that a container gets for a vendor whose devices it, or another container of its pod, uses."""
+    """Return the variables that a container gets for a vendor whose devices it, or another container of its
+    pod, uses."""
     additions: PodAdditions = vendor.additions
     found = {}
     if additions.core_policy_env and additions.core_policy not in ("", "default") and in_pod:

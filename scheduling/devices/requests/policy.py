@@ -80,7 +80,7 @@ class DevicePolicy:
         return self.order == (RANKED,)
 
     def sort_key(self, numa_bind: bool) -> SortKey:
-        """The key that sorts devices into the order of trying."""
+        """Return the key that sorts devices into the order of trying."""
         return _sort_key(self.order, numa_bind)
 
 

@@ -66,7 +66,7 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
 
 
 def device_resource_names(vendors: Iterable[DeviceVendor]) -> frozenset[str]:
-    """The resource names that vendors manage. Devices limit them, not a node's allocatable amounts."""
+    """Return the resource names that vendors manage. Devices limit them, not a node's allocatable amounts."""
     return frozenset().union(*(vendor.resources.names for vendor in vendors))
 
 
@@ -184,7 +184,7 @@ def _constraints(
 def _one_of(
     annotations: Mapping[str, str], key: str, allowed: Sequence[str], problems: list[DeviceRequestProblem]
 ) -> str:
-    """The annotation's value, "" if it is absent. HAMi's webhook refuses values that are not allowed."""
+    """Return the annotation's value, "" if it is absent. HAMi's webhook refuses values that are not allowed."""
     text = (annotations.get(key) or "") if key else ""
     if not text or text in allowed:
         return text
@@ -193,7 +193,8 @@ def _one_of(
 
 
 def _in_both(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """The intersection of two lists of wanted UUIDs. An empty list accepts any device; an empty UUID matches none."""
+    """Return the intersection of two lists of wanted UUIDs. An empty list accepts any device; an empty UUID matches
+    none."""
     if not left or not right:
         return left or right
     return tuple(uuid for uuid in left if uuid in right) or ("",)

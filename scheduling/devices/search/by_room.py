@@ -36,7 +36,7 @@ def fill(room: Integers, with_devices: Booleans, count: int, policy: str) -> Ite
 
 
 def _tightest(room: Integers, with_devices: Booleans) -> int | None:
-    """The row with the least room for at least one pod, those without devices first."""
+    """Return the row with the least room for at least one pod, those without devices first."""
     half = _FAR // 2
     rank = np.where(room > 0, np.minimum(room, half) + with_devices * half, _FAR)
     row = int(np.argmin(rank))
@@ -44,7 +44,7 @@ def _tightest(room: Integers, with_devices: Booleans) -> int | None:
 
 
 def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """The tightest of the rows that can take all remaining pods; otherwise the row with the most room."""
+    """Return the tightest of the rows that can take all remaining pods; otherwise the row with the most room."""
     order = sorted(range(len(rows)), key=lambda place: (-room[place], rows[place]))
     taken: list[tuple[int, int]] = []
     for number, place in enumerate(order):

@@ -82,7 +82,7 @@ class SearchCache:
         self._kinds, self._findings, self._nearness = {}, [], []
 
     def unknown(self) -> Integers:
-        """The candidates without a finding."""
+        """Return the candidates without a finding."""
         missing: Booleans = self._which[self.rows] == _UNKNOWN
         return self.rows[missing]
 
@@ -95,7 +95,7 @@ class SearchCache:
             self._reasons[self.table.nodes[row].name] = findings[number].reason
 
     def _number(self, finding: Finding) -> int:
-        """The index of the finding among the distinct ones."""
+        """Return the index of the finding among the distinct ones."""
         devices = finding.devices
         key = (finding.reason, devices is not None and (devices.request, devices.devices))
         number = self._kinds.get(key)
@@ -106,7 +106,7 @@ class SearchCache:
         return number
 
     def findings(self) -> Findings:
-        """The finding of every candidate; all must be known."""
+        """Return the finding of every candidate; all must be known."""
         return Findings(self.rows, self._findings, self._which[self.rows], self._nearness, dict(self._reasons))
 
 
@@ -118,7 +118,7 @@ class SearchCaches:
         self._kinds: dict[Hashable, SearchCache] = {}
 
     def of(self, kind: Hashable) -> SearchCache | None:
-        """The cache of a kind of pod, or None."""
+        """Return the cache of a kind of pod, or None."""
         cache = self._kinds.pop(kind, None)
         if cache is not None:
             self._kinds[kind] = cache

@@ -31,12 +31,12 @@ class CandidateNodes:
     _refusals: dict[Hashable, NDArray[np.int64]] = field(default_factory=dict)
 
     def selected(self, pod_set: PodSetToPlace) -> Booleans:
-        """The nodes selected by flavor, topology domain, node selector and affinity."""
+        """Return the nodes selected by flavor, topology domain, node selector and affinity."""
         mask = self.selected_anywhere(pod_set)
         return mask if pod_set.allowed_nodes is None else mask & self._named(pod_set.allowed_nodes)
 
     def selected_anywhere(self, pod_set: PodSetToPlace) -> Booleans:
-        """The nodes selected by flavor, node selector and affinity, in all topology domains."""
+        """Return the nodes selected by flavor, node selector and affinity, in all topology domains."""
         key = selection_key(pod_set)
         mask = self._selected.get(key)
         if mask is None:
@@ -50,7 +50,7 @@ class CandidateNodes:
         return mask
 
     def usable(self, pod_set: PodSetToPlace) -> Booleans:
-        """The selected nodes that are ready and accept the pod."""
+        """Return the selected nodes that are ready and accept the pod."""
         usable: Booleans = self.selected(pod_set) & (self.refusals(pod_set) < 0)
         return usable
 

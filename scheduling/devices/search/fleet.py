@@ -106,7 +106,7 @@ class Fleet:
     # -- nodes and reservations
 
     def copy_without_reservations(self) -> Fleet:
-        """A fleet with the same nodes, settings and quotas, without reservations."""
+        """Return a fleet with the same nodes, settings and quotas, without reservations."""
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
         copy.mix.pods = self.mix.now()
@@ -114,7 +114,7 @@ class Fleet:
         return copy
 
     def with_vendors(self, vendors: Iterable[DeviceVendor]) -> Fleet:
-        """A fleet with the same nodes, quotas and reservations, other vendors, and default policies."""
+        """Return a fleet with the same nodes, quotas and reservations, other vendors, and default policies."""
         other = Fleet(vendors)
         other._take_over(self)
         for key, placement in self._reservations.items():
@@ -242,7 +242,7 @@ class Fleet:
         without: Collection[str] = (),
         instead_of: Sequence[PodPlacement] = (),
     ) -> Placement | PlacementRefusal:
-        """A place for every pod of the pod sets, or why there is none; nothing is reserved.
+        """Return a place for every pod of the pod sets, or why there is none; nothing is reserved.
 
         `without`: keys of workloads whose reservations count as gone (for preemption). `instead_of`: pods that these
         ones replace; their devices stay taken, but they do not count in ResourceQuotas.
@@ -269,8 +269,8 @@ class Fleet:
             return self._keep(key, pod_sets, self._place(pod_sets, PodSetSearch.unplaced))
 
     def _key(self, pod_sets: Sequence[PodSetToPlace]) -> Hashable | None:
-        """The key of the answer for these pods. None if it depends on more than the nodes that they select: on the
-        usage of a namespace, or on the pods that a policy calls typical."""
+        """Return the key of the answer for these pods. None if it depends on more than the nodes that they select: on
+        the usage of a namespace, or on the pods that a policy calls typical."""
         self._ensure_table()
         if any(self._is_ranked(pod_set) or self.quotas.limits(pod_set.namespace) for pod_set in pod_sets):
             return None
@@ -343,7 +343,8 @@ class Fleet:
         return found
 
     def price(self, pod_set: PodSetToPlace) -> Price | None:
-        """The lowest `bid-price` of one pod of a pod set, whatever its own policy; None if no node seems to take it."""
+        """Return the lowest `bid-price` of one pod of a pod set, whatever its own policy; None if no node seems to take
+        it."""
         return self._search(pod_set).price(self._bid_prices)
 
     def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
@@ -435,7 +436,7 @@ class Fleet:
             self.quotas.add(held.namespace, held.slices, sign)
 
     def _as_held(self, pods: Sequence[PodPlacement]) -> tuple[_Held, ...]:
-        """The reservations of pods; those of one pod set without slices are combined per node."""
+        """Return the reservations of pods; those of one pod set without slices are combined per node."""
         held: list[_Held] = []
         alike: dict[tuple[str, str, int], list[PodPlacement]] = {}
         for pod in pods:
@@ -455,7 +456,7 @@ class Fleet:
 
 
 def _key_of_pods(pod_set: PodSetToPlace) -> tuple[Hashable, ...]:
-    """The part of a key that tells what one pod needs, and which nodes accept it."""
+    """Return the part of a key that tells what one pod needs, and which nodes accept it."""
     return (
         pod_set.closed_nodes,
         pod_set.devices,

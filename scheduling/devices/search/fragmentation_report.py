@@ -54,25 +54,25 @@ def cluster_report(fleet: Fleet) -> FragmentationReport:
 
 
 def used_device_count(fleet: Fleet) -> int:
-    """How many devices hold a slice or more."""
+    """Return how many devices hold a slice or more."""
     table = fleet.table
     rows = np.array(sorted(table.rows.values()), dtype=np.int64)
     return int((table.used[SLOTS][rows] > 0).sum())
 
 
 def flavor_report(fleet: Fleet, node_labels: Mapping[str, str]) -> FragmentationReport:
-    """The nodes that a flavor's labels select."""
+    """Return the nodes that a flavor's labels select."""
     names = [node.name for node in fleet.nodes.values() if matches_node_selector(node_labels, node.selectable_labels)]
     return report(fleet, names)
 
 
 def node_reports(fleet: Fleet) -> dict[str, FragmentationReport]:
-    """Every node with devices, by name."""
+    """Return every node with devices, by name."""
     return {name: report(fleet, [name]) for name in sorted(fleet.nodes) if fleet.nodes[name].devices}
 
 
 def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
-    """The nodes with these names; unknown ones are skipped."""
+    """Return the nodes with these names; unknown ones are skipped."""
     table = fleet.table
     rows = np.array(sorted(table.rows[name] for name in names if name in table.rows), dtype=np.int64)
     model = fleet.fragmentation.model(table)

@@ -170,7 +170,7 @@ class NamespaceQuotas:
     def _shortage(
         self, namespace: str, vendor: str, asked: tuple[int, int], held: Sequence[DeviceSlice] = ()
     ) -> QuotaShortage | None:
-        """The first shortage, of memory or of cores."""
+        """Return the first shortage, of memory or of cores."""
         used = self._usage.get((namespace, vendor), (0, 0))
         limits = self._limits[namespace].get(vendor, (None, None))
         for number, limit in enumerate(limits):

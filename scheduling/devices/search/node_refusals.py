@@ -42,7 +42,7 @@ def refused_by(table: DeviceTable, findings: Findings) -> list[RefusedBy]:
 
 
 def room_refusal(table: DeviceTable, pod_set: PodSetToPlace, gang: Gang, findings: Findings) -> PlacementRefusal:
-    """The refusal of one pod of a gang."""
+    """Return the refusal of one pod of a gang."""
     parts = [_part(table, pod_set, findings, refused) for refused in refused_by(table, findings)]
     nodes = len(table.nodes)
     none = "The only node does not take" if nodes == 1 else f"None of {nodes} nodes takes"
@@ -77,9 +77,8 @@ def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> 
 
 
 def _mig_remedy(table: DeviceTable, resource: str) -> str:
-    """A hint: request the MIG instance through HAMi, if no node advertises it as a resource and HAMi creates such
-    instances.
-    """
+    """Return a hint: request the MIG instance through HAMi, if no node advertises it as a resource and HAMi creates
+    such instances."""
     if not table.has_mig.any() or _MIG_RESOURCE not in resource:
         return ""
     wanted = resource.partition(_MIG_RESOURCE)[2]

@@ -118,7 +118,7 @@ class Findings:
         return sorted(found, key=lambda refused: (-refused.nodes, -refused.devices, refused.reason))
 
     def row_with(self, reason: DeviceRefusal) -> int | None:
-        """The first row refused for this reason, possibly among others; None if there is none."""
+        """Return the first row refused for this reason, possibly among others; None if there is none."""
         kinds = [number for number, kind in enumerate(self.kinds) if kind.has(reason)]
         places = np.flatnonzero(np.isin(self.which, kinds))
         return int(self.rows[places[0]]) if len(places) else None
@@ -223,7 +223,7 @@ def _details(devices: Sequence[DeviceState], refused: RequestRefusal, by_model: 
 def _mig_profiles(
     devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool
 ) -> tuple[int, list[MigProfile]]:
-    """The memory that the request needs of the MIG devices with room for it, at least, and their profiles."""
+    """Return the memory that the request needs of the MIG devices with room for it, at least, and their profiles."""
     able = [
         (request.memory_on(state.device.memory_mib), state.device.mig_profiles)
         for state in devices
@@ -263,7 +263,7 @@ def refusal(
     findings: Findings,
     quota: QuotaShortage | None = None,
 ) -> PlacementRefusal:
-    """The refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
+    """Return the refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
     nearest = findings.nearest
     near_name, lack = None, ""
     if nearest is not None:
@@ -298,7 +298,7 @@ class Gang:
 
 
 def who(pod_set: PodSetToPlace, gang: Gang) -> str:
-    """The pod that has no place, and the number of pods of its gang that were placed."""
+    """Return the pod that has no place, and the number of pods of its gang that were placed."""
     pod = f"pod {gang.replica} of pod set {pod_set.name}"
     return f"{pod} (after {gang.placed} of {gang.wanted} pods were placed)" if gang.placed else pod
 
@@ -332,7 +332,7 @@ def _lack(finding: Finding, details: Mapping[DeviceRefusal, str]) -> str:
 
 
 def describe(request: DeviceRequest) -> str:
-    """A device request in words."""
+    """Return a device request in words."""
     devices = f"{request.count} {request.vendor} device{'' if request.count == 1 else 's'}"
     memory = f"{request.memory_mib} MiB" if request.memory_mib else f"{request.memory_percentage} % of the memory"
     if not request.memory_mib and request.memory_percentage == PERCENTAGE_UNSET:
@@ -342,7 +342,7 @@ def describe(request: DeviceRequest) -> str:
 
 
 def node_reason_sentence(reason: str) -> str:
-    """A node's own refusal in words."""
+    """Return a node's own refusal in words."""
     words: Mapping[str, str] = {
         NodeRefusal.NODE_NOT_READY: "it is not ready",
         NodeRefusal.NODE_UNSCHEDULABLE: "it is cordoned",

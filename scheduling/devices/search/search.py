@@ -112,8 +112,8 @@ class PodSetSearch:
         self._cache = self._recall(caches, (device_word, basis) if ranked is not None else None)
 
     def _recall(self, caches: SearchCaches, order: Hashable) -> SearchCache:
-        """The cache for this kind of pod. Results that depend on a namespace's quota (so on more than one node) or
-        on chance are not cached."""
+        """Return the cache for this kind of pod. Results that depend on a namespace's quota (so on more than one node)
+        or on chance are not cached."""
         pod_set = self._everywhere
         kind = (
             selection_key(pod_set),
@@ -204,7 +204,7 @@ class PodSetSearch:
         return None
 
     def price(self, bid_prices: BidPriceRanking) -> Price | None:
-        """The price of one more pod on the node with the smallest loss; None if no node seems to take it."""
+        """Return the price of one more pod on the node with the smallest loss; None if no node seems to take it."""
         self._look_again()
         fitting = self._cache.fitting
         if not fitting.any():
@@ -240,7 +240,7 @@ class PodSetSearch:
         return fitting
 
     def _ranked_rows(self) -> Iterator[int]:
-        """The nodes that may take the pod, best first."""
+        """Yield the nodes that may take the pod, best first."""
         self._look_again()
         fitting = self._cache.fitting
         if not fitting.any():
@@ -254,14 +254,14 @@ class PodSetSearch:
                 yield row
 
     def _tie_order(self) -> Integers:
-        """The rows in the order in which equal scores are preferred."""
+        """Return the rows in the order in which equal scores are preferred."""
         rows = np.arange(len(self._table.nodes))
         if self._settings.node_ties is NodeTies.SMALLER_NAME:
             return rows
         return np.concatenate((rows[:-1][::-1], rows[-1:]))
 
     def _node_scores(self) -> Doubles | Floats:
-        """A score per node; larger is better."""
+        """Return a score per node; larger is better."""
         if self._node_ranking is not None:
             return self._node_ranking.node_scores(self._table, self._pod_set, self._cache.fitting)
         scores = self._table.base_scores + self._vendor_scores()
@@ -317,7 +317,7 @@ class PodSetSearch:
         )
 
     def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
-        """The namespace's quota shortage for the pod on a node refused for quota; None if no node was."""
+        """Return the namespace's quota shortage for the pod on a node refused for quota; None if no node was."""
         row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT) if self._context.quota is not None else None
         if row is None:
             return None

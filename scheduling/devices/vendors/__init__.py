@@ -43,7 +43,7 @@ NODE_SCORES: Mapping[NodeScore, Callable[[Outcome, DeviceVendor, DeviceConstrain
 
 
 def vendor_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """The vendor's part of the node's score (HAMi's ScoreNode); 0 if the pod gets none of its devices.
+    """Return the vendor's part of the node's score (HAMi's ScoreNode); 0 if the pod gets none of its devices.
 
     It is added to the node's own score under every policy. With `spread`, where the lowest score wins, it counts
     against the node, except for vendors that invert theirs.

@@ -32,7 +32,7 @@ class AscendFit(DeviceFit):
         return self.rules.module_size > 1 and self.request.count > 1
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The picked devices. A node with the wrong split is refused as a whole."""
+        """Return the picked devices. A node with the wrong split is refused as a whole."""
         if self._soft and not all(self._offers_soft_split(state.device) for state in states):
             self.counts[DeviceRefusal.MODE_NOT_FIT] += 1
             return RequestRefusal(self.request, len(states), self.counts)
@@ -44,7 +44,7 @@ class AscendFit(DeviceFit):
         return RequestRefusal(self.request, self.request.count, self.counts)
 
     def total_cores(self, device: Device) -> int:
-        """The cores that pods share."""
+        """Return the cores that pods share."""
         return SOFT_SPLIT_CORES if self._soft else device.cores_percent
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
@@ -64,9 +64,8 @@ class AscendFit(DeviceFit):
         return taken_from(groups, self.request.count) if self.request.count > 1 else candidates[:1]
 
     def _of_whole_modules(self) -> list[Pick]:
-        """The fitting devices of modules whose other devices all fit, too, module by module; at most the requested
-        number.
-        """
+        """Return the fitting devices of modules whose other devices all fit, too, module by module; at most the
+        requested number."""
         modules: dict[int, list[Pick]] = {}
         for pick in self.picks:
             modules.setdefault(pick[0].index // self.rules.module_size, []).append(pick)

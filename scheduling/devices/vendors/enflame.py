@@ -18,7 +18,7 @@ class GcuFit(DeviceFit):
     """A device in use takes no other slice."""
 
     def slice_of(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
-        """The whole device, if no slice of it is taken."""
+        """Return the whole device, if no slice of it is taken."""
         if self.rules.uuid_filter and not matches_uuid(state.device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         if state.used_slots > 0:
@@ -42,7 +42,7 @@ class DrsFit(DeviceFit):
         return DeviceFit.pick(self, states)
 
     def slice_of(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
-        """A slice as large as the profile."""
+        """Return a slice as large as the profile."""
         profile, device = self._profile, state.device
         if profile is None:
             return DeviceRefusal.MODE_NOT_FIT

@@ -30,7 +30,7 @@ class XpuFit(DeviceFit):
     _unwanted: set[str] = field(default_factory=set)
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The picked devices, in the order of the half or of the links."""
+        """Return the picked devices, in the order of the half or of the links."""
         # HAMi treats the first four of its list, sorted by score, as a half.
         ordered = states[::-1] if self.rules.as_hami else sorted(states, key=lambda state: state.index)
         serving = [self.serves(state) for state in ordered]
@@ -144,7 +144,7 @@ def _across(free: Sequence[DeviceState], count: int) -> list[DeviceState]:
 
 
 def _best_four(fours: Sequence[tuple[int, ...]], free: Collection[int]) -> tuple[int, ...]:
-    """The first four; with six free devices the first four that leave a linked pair (else the last four)."""
+    """Return the first four; with six free devices the first four that leave a linked pair (else the last four)."""
     if len(free) != HALF + 2:
         return fours[0]
     return next((four for four in fours if _are_linked(sorted(set(free).difference(four)))), fours[-1])

@@ -55,7 +55,7 @@ class SgpuFit(DeviceFit):
         return self.picks[:count]
 
     def excluded(self, state: DeviceState) -> DeviceRefusal | None:
-        """A refusal because of health, cordon, or the pods that share the device."""
+        """Return a refusal because of health, cordon, or the pods that share the device."""
         if not state.device.health:
             return DeviceRefusal.CARD_UNHEALTHY
         if state.device.cordoned:
@@ -69,7 +69,7 @@ class SgpuFit(DeviceFit):
         return None
 
     def cores_of(self, state: DeviceState) -> int | None:
-        """The cores that the request takes of a device; none for an online pod."""
+        """Return the cores that the request takes of a device; none for an online pod."""
         return 0 if self._online else DeviceFit.cores_of(self, state)
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
@@ -80,7 +80,7 @@ class SgpuFit(DeviceFit):
         return DeviceRefusal.CARD_INSUFFICIENT_MEMORY if free < memory else None
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice with the pod's QoS policy and application class."""
+        """Return the slice with the pod's QoS policy and application class."""
         part = DeviceFit.made(self, state, memory, cores)
         if isinstance(part, DeviceRefusal):
             return part
@@ -130,7 +130,8 @@ def _of_one_zone(picks: Sequence[Pick], count: int, attribute: str) -> list[Pick
 
 
 def count_table_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
-    """The score in the node's own table for taking that many devices: 0 without a table, the best without an entry."""
+    """Return the score in the node's own table for taking that many devices: 0 without a table, the best without an
+    entry."""
     table = outcome.node.count_scores.get(vendor.common_word, CountScores())
     by_policy: Mapping[str, Mapping[int, int] | None] = {Policy.SPREAD: table.scores, Policy.BINPACK: table.losses}
     values = by_policy.get(outcome.node_policy)
@@ -152,7 +153,7 @@ def tenants_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceCon
 
 
 def _score_beside(states: Iterable[DeviceState], taken: Collection[str]) -> int:
-    """The cost of an online pod to others: it suspends offline pods and competes with online ones."""
+    """Return the cost of an online pod to others: it suspends offline pods and competes with online ones."""
     score = 0
     for state in states:
         if state.device.uuid not in taken:
@@ -177,5 +178,5 @@ def _score_of_zones(outcome: Outcome, vendor: DeviceVendor, taken: Collection[st
 
 
 def _links(uuids: Iterable[str], zones: Mapping[str, str]) -> int:
-    """The score of the pairs of these devices that share a zone."""
+    """Return the score of the pairs of these devices that share a zone."""
     return sum(_LINK for left, right in combinations(uuids, 2) if left in zones and zones[left] == zones.get(right))

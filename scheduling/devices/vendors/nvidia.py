@@ -57,7 +57,7 @@ class NvidiaFit(DeviceFit):
                 return
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice; on a MIG device it is as large as the instance that serves it."""
+        """Return the slice; on a MIG device it is as large as the instance that serves it."""
         part = DeviceFit.made(self, state, memory, cores)
         if state.device.mode != MIG_MODE or isinstance(part, DeviceRefusal):
             return part

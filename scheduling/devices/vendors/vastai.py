@@ -48,7 +48,7 @@ class VastaiFit(DeviceFit):
 
 
 def dies_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """The share of each container's dies that are on one adapter; 0 for whole devices."""
+    """Return the share of each container's dies that are on one adapter; 0 for whole devices."""
     strategies = attributes_of(outcome.states, STRATEGY)
     if any(strategies.get(part.uuid, DIE) != DIE for part in outcome.slices(vendor.common_word)):
         return 0.0

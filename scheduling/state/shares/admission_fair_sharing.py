@@ -30,8 +30,8 @@ class QueueHistory:
         self.penalties: dict[str, Nanos] = {}
 
     def usage(self, weights: Mapping[str, float]) -> float:
-        """The value that orders LocalQueues: weighted consumption and penalties over the queue's weight; a queue of
-        weight 0 comes last even when it consumed nothing (T65)."""
+        """Return the value that orders LocalQueues: weighted consumption and penalties over the queue's weight; a queue
+        of weight 0 comes last even when it consumed nothing (T65)."""
         return self.weighted(weights) / self.weight if self.weight > 0 else math.inf
 
     def weighted(self, weights: Mapping[str, float]) -> float:
@@ -62,22 +62,22 @@ class UsageHistory:
         self._queues.pop(key, None)
 
     def usage(self, queue_key: str) -> float:
-        """The value that orders the LocalQueue; 0 for an unknown one."""
+        """Return the value that orders the LocalQueue; 0 for an unknown one."""
         history = self._queues.get(queue_key)
         return history.usage(self._settings.resource_weights) if history is not None else 0.0
 
     def weighted(self, queue_key: str) -> float:
-        """The decayed usage of the LocalQueue in one number, not divided by its weight; 0 for an unknown one."""
+        """Return the decayed usage of the LocalQueue in one number, not divided by its weight; 0 for an unknown one."""
         history = self._queues.get(queue_key)
         return history.weighted(self._settings.resource_weights) if history is not None else 0.0
 
     def consumed(self, queue_key: str) -> dict[str, float]:
-        """The decayed consumption per resource in natural units."""
+        """Return the decayed consumption per resource in natural units."""
         history = self._queues.get(queue_key)
         return {name: amount / NANOS for name, amount in history.consumed.items()} if history is not None else {}
 
     def snapshot(self) -> dict[str, tuple[QueueHistory, float, Nanos, float | None, dict[str, Nanos]]]:
-        """A copy of everything that decisions, samples and LocalQueues change."""
+        """Return a copy of everything that decisions, samples and LocalQueues change."""
         return {
             key: (history, history.weight, dict(history.consumed), history.sampled_at, dict(history.penalties))
             for key, history in self._queues.items()
@@ -148,18 +148,18 @@ class UsageHistory:
         }
 
     def _decay(self, seconds: float) -> float:
-        """The weight of the last `seconds` of use: 1 - 0.5^(seconds / half-life)."""
+        """Return the weight of the last `seconds` of use: 1 - 0.5^(seconds / half-life)."""
         half_life = self._settings.usage_half_life_seconds
         return 1.0 - 0.5 ** (seconds / half_life) if half_life > 0 else 0.0
 
 
 def usage_history(settings: AdmissionFairSharing | None) -> UsageHistory | None:
-    """An empty history; None while admission fair sharing is off."""
+    """Return an empty history; None while admission fair sharing is off."""
     return UsageHistory(settings) if settings is not None else None
 
 
 def total_requests(info: WorkloadInfo) -> Nanos:
-    """The requests of all pods of a workload, in nano units per resource."""
+    """Return the requests of all pods of a workload, in nano units per resource."""
     total: Nanos = {}
     for pod_set in info.pod_sets:
         _add(total, {name: to_nanos(name, amount) for name, amount in pod_set.requests.items()})

@@ -71,12 +71,13 @@ class MultifactorOrder:
         self._ordered = wanted
 
     def order_of(self, info: WorkloadInfo, cq: ClusterQueueState) -> QueueOrder:
-        """The place of a workload in the order of its ClusterQueue."""
+        """Return the place of a workload in the order of its ClusterQueue."""
         factors = self.factors(info, cq)
         return info.class_order if factors is None else (-factors.priority, *info.class_order[1:])
 
     def factors(self, info: WorkloadInfo, cq: ClusterQueueState) -> PriorityFactors | None:
-        """The priority of a workload with its parts; None if no weights are given, or nothing is calculated yet."""
+        """Return the priority of a workload with its parts; None if no weights are given, or nothing is
+        calculated yet."""
         if cq.weights is None or self._calculated_at is None:
             return None
         tree = self._tree(cq)
@@ -116,9 +117,8 @@ class MultifactorOrder:
         return self._trees[key]
 
     def _fair_shares(self, root: QuotaNode, members: list[ClusterQueueState]) -> dict[str, float]:
-        """The Fair Tree's factor of each LocalQueue: cohorts and ClusterQueues are the accounts, LocalQueues the users.
-        A LocalQueue's past use is weighed by the weights of its ClusterQueue.
-        """
+        """Return the Fair Tree's factor of each LocalQueue: cohorts and ClusterQueues are the accounts, LocalQueues the
+        users. A LocalQueue's past use is weighed by the weights of its ClusterQueue."""
         found = fair_tree(self._associations(root, members))
         return {
             key.removeprefix(_USER): standing.factor for key, standing in found.items() if standing.factor is not None

@@ -99,7 +99,7 @@ def _apply(cluster: Cluster, plan: Plan, basis: Mapping[str, Any], now: float) -
 
 
 def as_text(answer: Mapping[str, Any]) -> Iterator[str]:
-    """The whole answer, and the objects that were changed if the plan was applied, as lines of text."""
+    """Yield the whole answer, and the objects that were changed if the plan was applied, as lines of text."""
     whole = answer["whole"]
     effects, evictions = whole["effects"], whole["evictions"]
     yield from _named("would start", effects["starts"])
@@ -153,7 +153,7 @@ def _figures(whole: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _hours(found: Mapping[str, Any]) -> Iterator[str]:
-    """The hours ahead: all queues together, then each."""
+    """Yield the hours ahead: all queues together, then each."""
     if found["unknown"]:
         yield f"The hours ahead are unknown: {found['unknown']} ({found['ended_runs']} runs have ended)."
         return
