@@ -36,7 +36,7 @@ class ClustersConfig(AppConfig):
 
 
 def _check_statuses(cluster: Any, rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Each check has one controller, possibly kueueweb's own."""
+    """Return the status of each check, which has one controller, possibly kueueweb's own."""
     from clusters.multikueue.status import check_statuses
     from clusters.push.check_status import admission_check_statuses
 

@@ -401,8 +401,8 @@ class ClusterClient:
     def _send_paced(
         self, method: str, path: str, query: Mapping[str, str], body: Mapping[str, Any] | None, content_type: str
     ) -> urllib3.BaseHTTPResponse:
-        """A request that the server has put off (429: it has done nothing) is sent again when it may be. All others
-        that share the pace wait too."""
+        """Send a request, and send it again when the server has postponed it (429: nothing was done). All other
+        requests at the same rate limit wait, too."""
         for _ in range(_MAX_ATTEMPTS - 1):
             self._pace.take()
             try:

@@ -23,6 +23,10 @@ MAX_SUBJECT: Final = 72
 SINCE: Final = "2026-11-26T04:00:00Z"
 """Subjects of earlier commits are as they are."""
 _FIRST_WORD: Final = re.compile(r"(?:What|That|Those|These|Whose|Which|Where|Has|So|As|Of|Who)\b")
+_ANSWER: Final = re.compile(r"(?:The|A|An|Whether|Why|How many|How) ")
+"""First words of a docstring that names an answer and lacks its verb."""
+_NO_FUNCTION: Final = {"property", "cached_property", "contextmanager", "asynccontextmanager", "setter"}
+"""Decorators of functions that are used as a value or as a block: a noun describes these."""
 _FRONT_END_COMMENT: Final = re.compile(r"\s*/\*\* (.*)")
 _IDIOM: Final = re.compile(
     r"\bours to\b|\btells? (?:\w+ )*apart\b|\bh[eo]lds? up\b|\blets? go\b|\blooks? after\b|Celery doors"
@@ -59,6 +63,35 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         for path in sources(*PRODUCT)
         for line, text in docstrings(path)
         if _FIRST_WORD.match(text)
+    ]
+    assert found == []
+
+
+def answers(path: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings of functions that return a value and are called as functions, with their lines."""
+    for node in ast.walk(syntax_tree(path)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        decorators = {name.id if isinstance(name, ast.Name) else name.attr for name in _names(node.decorator_list)}
+        returns = ast.unparse(node.returns) if node.returns is not None else "None"
+        text = ast.get_docstring(node)
+        if text and returns not in {"None", "NoReturn"} and not decorators & _NO_FUNCTION:
+            yield node.lineno, text
+
+
+def _names(decorators: list[ast.expr]) -> Iterator[ast.Name | ast.Attribute]:
+    for decorator in decorators:
+        name = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(name, ast.Name | ast.Attribute):
+            yield name
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in sources(*PRODUCT)
+        for line, text in answers(path)
+        if _ANSWER.match(text)
     ]
     assert found == []
 

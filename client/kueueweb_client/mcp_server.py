@@ -65,13 +65,13 @@ class _Asked:
         return self.send(Call("GET", calls.path(noun, *names), lambda found: found.json(), parameters))
 
     def page(self, noun: str, *names: str, limit: int, **filters: Any) -> dict[str, Any]:
-        """The first rows of a list, and whether there are more."""
+        """Return the first rows of a list, and whether there are more."""
         given = {key: value for key, value in filters.items() if value}
         found = self.send(calls.page(noun, *names, limit=min(limit, _MAX_ROWS), **given))
         return {"rows": found["results"], "more": found["next"] is not None}
 
     def preview(self, manifests: str, **options: Any) -> Any:
-        """The consequences of applying manifests, which are not stored."""
+        """Return the effects of applying manifests, which are not stored."""
         return self.send(calls.preview(manifests, **options))
 
 
@@ -80,7 +80,8 @@ Ask = Callable[[Context, Callable[[_Asked], Any]], Awaitable[dict[str, Any]]]
 
 
 def server(context: ServerContext, cluster: str, *, over_http: bool) -> MCPServer:
-    """The server of a kueueweb. Over HTTP each request carries its caller's token; else it is the context's."""
+    """Build the server for a kueueweb. Over HTTP, each request carries its caller's token; otherwise the context's
+    token is used."""
 
     def asked(request: Context) -> Client:
         token = _bearer(request.headers or {}) if over_http else context.token
@@ -102,7 +103,7 @@ def server(context: ServerContext, cluster: str, *, over_http: bool) -> MCPServe
 
 
 def _bearer(headers: Mapping[str, str]) -> str:
-    """The token of a request. Raises `ToolError` without one: the server has no token of its own."""
+    """Return the token of a request. Raises `ToolError` without one, because the server has no token of its own."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() not in ("bearer", "token") or not token.strip():
         raise ToolError("NotAuthenticated: send your kueueweb token as `Authorization: Bearer TOKEN`")
@@ -136,7 +137,8 @@ def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
         search: str = "",
         limit: int = 20,
     ) -> dict[str, Any]:
-        """Workloads, the newest first, at most 100. `status`: Pending, QuotaReserved, Admitted, Evicted or Finished."""
+        """List workloads, the newest first, at most 100. `status`: Pending, QuotaReserved, Admitted, Evicted or
+        Finished."""
         filters = {
             "namespace": namespace, "status": status, "local_queue": local_queue, "cluster_queue": cluster_queue,
             "submitted_by": submitted_by, "label": label_selector, "search": search,
@@ -145,7 +147,7 @@ def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
 
     @found.tool(annotations=_READS)
     async def workload_history(namespace: str, name: str, ctx: Context) -> dict[str, Any]:
-        """The events of a workload's life and the scheduler's decisions on it, the newest first."""
+        """List the events of a workload's life and the scheduler's decisions on it, the newest first."""
 
         def question(asked: _Asked) -> Any:
             workload = _workload(asked, namespace, name)["name"]
@@ -160,13 +162,14 @@ def _add_workload_tools(found: MCPServer, ask: Ask) -> None:
     async def decisions(
         ctx: Context, namespace: str = "", cluster_queue: str = "", action: str = "", since: str = "", limit: int = 20
     ) -> dict[str, Any]:
-        """The scheduler's decisions, the newest first, at most 100; `since` is a time of RFC 3339."""
+        """List the scheduler's decisions, the newest first, at most 100; `since` is an RFC 3339 time."""
         filters = {"namespace": namespace, "cluster_queue": cluster_queue, "action": action, "since": since}
         return await ask(ctx, lambda asked: asked.page("decisions", limit=limit, **filters))
 
 
 def _workload(asked: _Asked, namespace: str, name: str) -> dict[str, Any]:
-    """The workload of that name, or the one of the job of that name. Raises `ToolError` if there is none."""
+    """Return the workload with that name, or the workload of the job with that name. Raises `ToolError` if there is
+    none."""
     rows = asked.page("workloads", limit=_MAX_ROWS, namespace=namespace, search=name)["rows"]
     by_name = [row for row in rows if row["name"] == name]
     by_job = [row for row in rows if (row.get("owner") or {}).get("name") == name]
@@ -178,7 +181,7 @@ def _workload(asked: _Asked, namespace: str, name: str) -> dict[str, Any]:
 def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
     @found.tool(annotations=_READS)
     async def queue_state(cluster_queue: str, ctx: Context, limit: int = 20) -> dict[str, Any]:
-        """A ClusterQueue: quota, usage, conditions, and its pending workloads in their order."""
+        """Show a ClusterQueue: quota, usage, conditions, and its pending workloads in order."""
 
         def question(asked: _Asked) -> Any:
             pending = asked.page("workloads", limit=limit, cluster_queue=cluster_queue, ordering="position")
@@ -188,7 +191,7 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
 
     @found.tool(annotations=_READS)
     async def cluster_state(ctx: Context) -> dict[str, Any]:
-        """The cluster: health, totals, why workloads wait, and the quota and usage of all cohorts and queues."""
+        """Show the cluster: health, totals, why workloads wait, and the quota and usage of all cohorts and queues."""
 
         def question(asked: _Asked) -> Any:
             return {"overview": asked.read("overview"), "cohorts": asked.read("cohorts", "tree")}
@@ -197,7 +200,7 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
 
     @found.tool(annotations=_READS)
     async def free_devices(ctx: Context) -> dict[str, Any]:
-        """Idle and fragmented devices in total, by flavor and node, and the largest request that still fits."""
+        """Show idle and fragmented devices in total, by flavor and by node, and the largest request that still fits."""
         return await ask(ctx, lambda asked: asked.read("fragmentation"))
 
     @found.tool(annotations=_READS)
@@ -208,8 +211,8 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
         since: str = "",
         until: str = "",
     ) -> dict[str, Any]:
-        """Past waits, usage and its price, idle devices or preemptions; without `since` of the last 30 days.
-        `by`: what the rows are grouped by, such as namespace, user, cluster_queue or month."""
+        """Report past waits, usage and its price, idle devices or preemptions; without `since`, for the last 30 days.
+        `by` is what the rows are grouped by, such as namespace, user, cluster_queue or month."""
         given = {key: value for key, value in {"by": by, "since": since, "until": until}.items() if value}
         return await ask(ctx, lambda asked: asked.read("reports", kind, **given))
 
@@ -217,7 +220,7 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
     async def read_manifests(
         kind: str, ctx: Context, namespace: str = "", name: str = "", label_selector: str = "", limit: int = 20
     ) -> dict[str, Any]:
-        """Objects as Kubernetes manifests: clusterqueue, localqueue, cohort, resourceflavor, workload, job ..."""
+        """Read objects as Kubernetes manifests: clusterqueue, localqueue, cohort, resourceflavor, workload, job ..."""
         noun = noun_named(kind)
         if noun is None or noun.source is not Source.WIRE:
             raise ToolError(f'Unsupported value: "{kind}": use a kind of kueue.x-k8s.io, job or namespace')
@@ -229,8 +232,8 @@ def _add_cluster_tools(found: MCPServer, ask: Ask) -> None:
 def _add_plan_tools(found: MCPServer, ask: Ask) -> None:
     @found.tool(annotations=_READS)
     async def plan_apply(manifests: str, ctx: Context, delete: bool = False) -> dict[str, Any]:
-        """A plan to apply (or delete) manifests in YAML: the objects that would change, and whether workloads would
-        start. Nothing is stored: the answer has the command that a person may run."""
+        """Plan to apply (or delete) manifests in YAML: the objects that would change, and whether workloads would
+        start. Nothing is stored; the answer has the command that a user may run."""
         verb = ["delete"] if delete else ["apply"]
         return await ask(ctx, lambda asked: _plan(asked, manifests, verb, delete=delete or None))
 
@@ -249,7 +252,7 @@ def _add_plan_tools(found: MCPServer, ask: Ask) -> None:
         gpu_memory_mib: int = 0,
         priority_class: str = "",
     ) -> dict[str, Any]:
-        """A plan to submit a job: its manifest, whether it would start now, and the command that a person may run."""
+        """Plan to submit a job: its manifest, whether it would start now, and the command that a user may run."""
         needs = {key: value for key, value in {"cpu": cpu, "memory": memory}.items() if value}
         needs |= {"nvidia.com/gpu": str(gpus)} if gpus else {}
         needs |= {"nvidia.com/gpumem": str(gpu_memory_mib)} if gpu_memory_mib else {}
@@ -263,8 +266,8 @@ def _add_plan_tools(found: MCPServer, ask: Ask) -> None:
     async def plan_action(
         action: Act, namespace: str, workloads: list[str], ctx: Context, priority_class: str = ""
     ) -> dict[str, Any]:
-        """A plan to cancel, hold, release, requeue or re-prioritise workloads: which would change, which not and why,
-        and the command that a person may run. Nothing is changed."""
+        """Plan to cancel, hold, release, requeue or re-prioritise workloads: which would change, which would not and
+        why, and the command that a user may run. Nothing is changed."""
         keys: list[Key] = [{"namespace": namespace, "name": name} for name in workloads]
         more = {"priority_class": priority_class} if action == "priority" else {}
         call = calls.act_on(action, keys, dry_run=True, **more)
@@ -277,7 +280,7 @@ def _add_plan_tools(found: MCPServer, ask: Ask) -> None:
 
 
 def _plan(asked: _Asked, manifests: str, verb: list[str], **options: Any) -> dict[str, Any]:
-    """The preview of manifests, and the command that does it."""
+    """Return the preview of manifests, and the command that applies them."""
     end = f"KUEUEWEB_{uuid.uuid4().hex[:8]}"  # no manifest line contains the error
     command = f"kueueweb {shlex.join(verb)} -f - <<'{end}'\n{manifests.rstrip()}\n{end}\n"
     return {"would": asked.preview(manifests, **options), "manifests": manifests, "apply_with": command, "done": False}
@@ -302,7 +305,7 @@ def serve(
 
 
 def _with_token(app: Any) -> Any:
-    """The application, which answers 401 to requests without a token."""
+    """Return the application, which answers 401 to requests without a token."""
 
     async def checked(scope: Any, receive: Any, send: Any) -> None:
         names = {name for name, _ in scope.get("headers", ())}

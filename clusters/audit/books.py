@@ -91,7 +91,8 @@ def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """The subject names the last pushed decision: after a new decision it is another finding."""
+    """Find decisions that were not pushed. The subject names the last pushed decision, so a new decision is another
+    finding."""
     for pk, key, pushed, missing in query(
         """
         SELECT id, namespace || '/' || name, pushed_sequence, push_sequence - pushed_sequence FROM queues_workload

@@ -148,7 +148,7 @@ def _delete_node(cluster: Cluster, namespace: str, name: str, access: Access) ->
 
 
 def _delete_settings(cluster: Cluster, namespace: str, name: str, precondition: Precondition | None) -> str | None:
-    """A ConfigMap of the device plugin, or the Configuration, which has no name."""
+    """Delete a ConfigMap of the device plugin, or the Configuration, which has no name."""
     if namespace:
         key = f"{namespace}/{name}"
         was_there = cluster_settings.delete_device_plugin(cluster, key, precondition=precondition)

@@ -77,7 +77,7 @@ _ORDER = ("apiVersion", "kind", "name", "namespace", "metadata", "labels", "anno
 
 
 def _ordered(value: Any) -> Any:
-    """The database keeps no order of fields: identifying fields come first, the others by name."""
+    """Sort the fields, whose order the database does not keep: identifying fields come first, the others by name."""
     if isinstance(value, Mapping):
         keys = sorted(value, key=lambda key: (_ORDER.index(key) if key in _ORDER else len(_ORDER), key))
         return {key: _ordered(value[key]) for key in keys}

@@ -48,8 +48,8 @@ class Replicas:
 
 
 def _rank(pod: JsonObject, pod_set: PodSetAdmission) -> int | None:
-    """The nodes of a pod set are in the order of its topology's domains, so neighbours in rank get neighbouring
-    nodes."""
+    """Return the pod's rank. The nodes of a pod set are in the order of its topology's domains, so neighbours in rank
+    get neighbouring nodes."""
     if pod_set.topology is None:
         return None
     request, offset = pod_set.topology_request or TopologyRequest(), rank_offset(pod, pod_set)

@@ -44,7 +44,7 @@ class CoreVersionsView(WireView):
     """`/api`."""
 
     def get(self, request: Request) -> Response:
-        """The versions of the core group."""
+        """Return the versions of the core group."""
         return _answer(request, discovery.core_versions(), core=True)
 
 
@@ -52,7 +52,7 @@ class GroupsView(WireView):
     """`/apis`."""
 
     def get(self, request: Request) -> Response:
-        """The groups."""
+        """Return the groups."""
         return _answer(request, discovery.group_list(), core=False)
 
 
@@ -60,7 +60,7 @@ class GroupView(WireView):
     """`/apis/GROUP`."""
 
     def get(self, request: Request, group: str) -> Response:
-        """The versions of a group."""
+        """Return the versions of a group."""
         found = discovery.group(group)
         if found is None:
             raise Refusal(404, _NO_PATH)
@@ -71,7 +71,7 @@ class ResourcesView(WireView):
     """`/api/v1` and `/apis/GROUP/VERSION`."""
 
     def get(self, request: Request, version: str, group: str = "") -> Response:
-        """The resources of a group and a version."""
+        """Return the resources of a group and a version."""
         found = discovery.resource_list(group, version)
         if found is None:
             raise Refusal(404, _NO_PATH)
@@ -82,7 +82,7 @@ class VersionView(WireView):
     """`/version`."""
 
     def get(self, request: Request) -> Response:
-        """The Kubernetes whose wire format is served."""
+        """Return the version of Kubernetes whose wire format is served."""
         return Response(
             {
                 "major": str(_MAJOR),

@@ -110,7 +110,7 @@ class ListView(ResourceView):
     """All objects of a resource, or those of a namespace."""
 
     def get(self, request: Request, namespace: str = "") -> HttpResponse:
-        """A list of the objects that the user may see; with `watch` their changes."""
+        """List the objects that the user may see; with `watch`, stream their changes."""
         query = request.query_params
         if flag(query_text(query, "watch"), "watch"):
             return self._watch(self.selection(namespace, verb="watch"))
@@ -194,7 +194,7 @@ class StatusView(ResourceView):
     """One object at `/status`, which is the scheduler's to write."""
 
     def get(self, request: Request, name: str, namespace: str = "") -> Response:
-        """The object."""
+        """Return the object."""
         item = self.reader().one(self.selection(namespace, name))
         if item is None:
             raise self.not_found(name)

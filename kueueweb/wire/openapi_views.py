@@ -20,7 +20,7 @@ class SwaggerView(WireView):
     """`/openapi/v2`, which Terraform's provider reads."""
 
     def get(self, request: Request) -> Response:
-        """The document, as JSON alone."""
+        """Return the document, only as JSON."""
         if not accepted(request):
             raise Refusal(406, "only application/json is served")
         return Response(definitions.swagger())
@@ -30,7 +30,7 @@ class DefinitionsView(WireView):
     """`/apis/apiextensions.k8s.io/v1/customresourcedefinitions`."""
 
     def get(self, request: Request) -> Response:
-        """The definitions, or that of one name. They change with the version of kueueweb only: there is no watch."""
+        """List the definitions, or the one of a name. They change only with the version of kueueweb, so there is no watch."""
         query = request.query_params
         if query_text(query, "watch").lower() not in ("", "0", "f", "false"):
             raise Refusal(405, f"{definitions.PLURAL}.{definitions.GROUP} cannot be watched")
@@ -49,7 +49,7 @@ class DefinitionView(WireView):
     """One CustomResourceDefinition."""
 
     def get(self, request: Request, name: str) -> Response:
-        """The definition."""
+        """Return the definition."""
         found = next((each for each in definitions.definitions() if each["metadata"]["name"] == name), None)
         if found is None:
             raise not_found(f"{definitions.PLURAL}.{definitions.GROUP}", definitions.GROUP, definitions.PLURAL, name)
@@ -60,7 +60,7 @@ class OpenApiView(WireView):
     """`/openapi/v3`."""
 
     def get(self, request: Request) -> Response:
-        """The addresses of the documents."""
+        """Return the addresses of the documents."""
         base = request.path.rstrip("/")
         addresses = [served[0].address(version) for found in groups().values() for version, served in found.items()]
         return Response({"paths": {address: {"serverRelativeURL": f"{base}/{address}"} for address in addresses}})
@@ -70,7 +70,7 @@ class OpenApiVersionView(WireView):
     """`/openapi/v3/apis/GROUP/VERSION`."""
 
     def get(self, request: Request, address: str) -> Response:
-        """The resources of a group and a version."""
+        """Return the resources of a group and a version."""
         for found in groups().values():
             for version, served in found.items():
                 if served[0].address(version) == address:

@@ -31,7 +31,7 @@ class PendingWorkloadsView(WireView):
     version: ClassVar[str]
 
     def get(self, request: Request, name: str, namespace: str = "") -> Response:
-        """A PendingWorkloadsSummary."""
+        """Return a PendingWorkloadsSummary."""
         resource = _QUEUES[self.plural]
         if not reads(self.access, resource, namespace):
             plural = f"{self.plural}/{PENDING_WORKLOADS}"

@@ -30,7 +30,7 @@ class _ReviewView(WireView):
     group: ClassVar[str]
 
     def post(self, request: Request) -> Response:
-        """The question with its answer."""
+        """Return the question with its answer."""
         body = request.data
         if not isinstance(body, Mapping) or body.get("kind") not in (None, self.kind):
             raise Refusal(400, f"the object is not a {self.kind}")

@@ -115,7 +115,7 @@ def _match_groups(result: PassResult, wanted: Sequence[WorkloadSpec], there: Seq
 
 
 def _match_one(result: PassResult, wanted: Sequence[WorkloadSpec], there: Sequence[Workload]) -> Matched:
-    """A job has one workload, whatever its name, because the cluster may have named it.
+    """Match the only workload of a job, whatever its name, because the cluster may have named it.
 
     A workload with quota is kept even if the pass would stop the job: changes of immutable fields are refused.
     """
@@ -127,7 +127,7 @@ def _match_one(result: PassResult, wanted: Sequence[WorkloadSpec], there: Sequen
 
 
 def _match_slices(result: PassResult, wanted: Sequence[WorkloadSpec], there: Sequence[Workload]) -> Matched:
-    """The slices of an elastic job differ in the counts of their pods."""
+    """Match the slices of an elastic job, which differ in the counts of their pods."""
     kept = [
         (each, _as_slice(spec, each, result.kept[each.name]))
         for each in there

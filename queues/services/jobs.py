@@ -318,7 +318,7 @@ def _join_set(row: Job, applied_set: str) -> None:
 
 
 def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
-    """Whether the row may be replaced: it is not being deleted, and is not a pod of a group."""
+    """Return whether the row may be replaced: it is not being deleted, and is not a pod of a group."""
     if row.group_id is not None:
         submitted.report.error(
             submitted.at(f"metadata.labels[{keys.POD_GROUP_NAME}]"),
@@ -420,7 +420,7 @@ def _key(workload: Workload) -> tuple[str, str]:
 
 
 def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> WorkloadSpec:
-    """A job that names no class got the cluster's default class at creation, and keeps it."""
+    """Keep the cluster's default class, which a job that names no class got at its creation."""
     job = plan.submitted.spec
     names_one = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
     kinds = (workload.priority_class_kind, spec.priority_class_kind)

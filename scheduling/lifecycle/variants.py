@@ -131,7 +131,7 @@ def _waits_for_parent(family: Family) -> bool:
 
 
 def _evicted(family: Family, now: float) -> Step | None:
-    """A variant that was evicted has its parent stop, and gives its quota back once that has stopped."""
+    """Stop the parent of an evicted variant. The variant gives its quota back once the parent has stopped."""
     variant = next((each for each in family.variants if _is_stopping(each)), None)
     if variant is None:
         return None
@@ -142,7 +142,8 @@ def _evicted(family: Family, now: float) -> Step | None:
 
 
 def _preempted_with(parent: Workload, variant: Workload) -> Workload:
-    """The parent's condition names the workload for which its variant was preempted. (Kueue's says nothing.)"""
+    """Name, in the parent's condition, the workload for which its variant was preempted. Kueue's condition does not
+    name it."""
     if not variant.is_true(ConditionType.PREEMPTED):
         return parent
     conditions = {**parent.conditions, ConditionType.PREEMPTED: variant.conditions[ConditionType.PREEMPTED]}
@@ -252,7 +253,7 @@ def _is_awaited(family: Family, variant: Workload) -> bool:
 
 
 def _synced(family: Family, now: float) -> Step | None:
-    """The parent is admitted as long as one of its variants is."""
+    """Keep the parent admitted as long as one of its variants is admitted."""
     parent, admitted = family.parent, family.admitted
     if admitted is None or admitted.admission is None:
         if not parent.is_true(ConditionType.ADMITTED) or parent.is_true(ConditionType.EVICTED):
@@ -272,7 +273,7 @@ def _synced(family: Family, now: float) -> Step | None:
 
 
 def _readiness(family: Family, now: float) -> Step | None:
-    """The admitted variant reports its parent's state of the pods."""
+    """Copy the parent's state of the pods to the admitted variant."""
     ready, admitted = family.parent.condition(ConditionType.PODS_READY), family.admitted
     if ready is None or admitted is None or family.parent.admission is None:
         return None
@@ -284,7 +285,8 @@ def _readiness(family: Family, now: float) -> Step | None:
 
 
 def _gate_opened(family: Family, now: float) -> Step | None:
-    """One variant at a time may preempt: the first that needs to, and after five minutes without success the next."""
+    """Open the gate of one variant at a time: the first that needs to preempt, and after five minutes without success
+    the next."""
     candidate, opened = _candidate(family), _last_opened(family)
     if candidate is None or (opened is not None and now < opened + GATE_SECONDS):
         return None
@@ -293,7 +295,8 @@ def _gate_opened(family: Family, now: float) -> Step | None:
 
 
 def _told(family: Family, now: float) -> Step | None:
-    """The parent's condition explains why it waits: what its variants wait for. (Kueue's says nothing.)"""
+    """Explain in the parent's condition why it waits, by the reasons of its variants. Kueue's condition has no such
+    reason."""
     parent = family.parent
     said = parent.condition(ConditionType.QUOTA_RESERVED)
     if parent.admission is not None or not family.variants or not _tries(family):

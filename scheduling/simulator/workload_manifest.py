@@ -63,7 +63,7 @@ def read_workload(manifest: Manifest) -> Workload:
 
 
 def _known(conditions: Iterable[Manifest]) -> Iterable[Manifest]:
-    """A newer Kueue may have other conditions besides."""
+    """Leave out conditions that only a newer Kueue knows."""
     return (condition for condition in conditions if condition["type"] in _CONDITIONS)
 
 

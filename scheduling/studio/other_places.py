@@ -109,9 +109,8 @@ def moves(trials: Trials) -> Iterator[Remedy]:
 
 
 def _moved(trials: Trials, plan: Sequence[Move]) -> list[Change]:
-    """Each moved workload is removed and added again with its new placement, because a placement never changes from
-    outside.
-    """
+    """Remove each moved workload, and add it again with its new placement, because a placement never changes from
+    outside."""
     changes: list[Change] = []
     returning: list[Change] = []
     for key in dict.fromkeys(move.workload_key for move in plan):

@@ -262,7 +262,7 @@ class QuestionView(_QuestionView):
 
     @extend_schema(responses=QuestionSerializer, operation_id="studio_questions_retrieve")
     def get(self, request: Request, question_id: int) -> Response:
-        """One of your questions, with its answer as soon as there is one."""
+        """Return one of your questions, with its answer as soon as there is one."""
         return Response(question_json(self.question(question_id), self.access))
 
     @extend_schema(

@@ -278,7 +278,7 @@ def _check_classes(
 
 
 def _delete(cluster: Cluster, document: Document, access: Access) -> Applied:
-    """The object is marked or gone; a warning says what holds it."""
+    """Delete the object, or mark it for deletion; a warning names its users."""
     kind = kind_named(str(document.content.get("kind") or ""))
     metadata = document.content.get("metadata")
     named: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}

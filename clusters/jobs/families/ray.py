@@ -87,7 +87,7 @@ class RayJobKind(JobKind):
         return self.check_cluster(job) if self.is_watched_over(job, context) else []
 
     def check_cluster(self, job: JsonObject) -> FieldErrors:
-        """The cluster of a job that is managed."""
+        """Check the cluster of a managed job."""
         cluster, path = self.cluster(job), self.error_path
         errors: FieldErrors = []
         if cluster.get("enableInTreeAutoscaling") and not is_elastic(job):

@@ -200,7 +200,7 @@ def _check_pod(pod: JsonObject) -> FieldErrors:
 
 
 def _check_group(pod: JsonObject) -> FieldErrors:
-    """A group's pods have both its name and its size."""
+    """Check that a group's pods have both its name and its size."""
     annotations = annotations_of(pod)
     named_by = "annotation" if annotations.get(keys.POD_GROUP_NAME) else "label"
     rule = (

@@ -221,7 +221,7 @@ def owned_name(job: JsonObject, store: ObjectStore, index: str) -> str:
 
 
 def _check_scale_up(old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
-    """A set that was scaled to zero is scaled up again once nothing of it is left."""
+    """Refuse to scale a set up while its pods, or its workload from before the scale-down, still exist."""
     if integer_at(new, "status", "replicas") > 0:
         return [forbidden("spec.replicas", "scaling down is still in progress")]
     _, workload = find_workload(old, context.objects)

@@ -137,9 +137,7 @@ class ServedObjects:
             return self._client.create(resource, wanted)
 
     def _replace(self, kind: Kind, entry: ServedObject, wanted: JsonObject) -> JsonObject:
-        """The object as it is in the cluster, with its author's fields replaced, if it has not changed since it was
-        last read.
-        """
+        """Replace the author's fields of the object in the cluster, if it has not changed since it was last read."""
         resource = self._served[kind.name]
         live = self._client.get(resource, entry.namespace, entry.name)
         if live is None or live["metadata"]["resourceVersion"] != entry.resource_version:

@@ -109,7 +109,7 @@ def _condition(wanted: Mapping[str, Any], there: Mapping[str, Any] | None, entry
 
 
 def _apply(client: ClusterClient, resource: Kind, entry: ServedObject, wanted: JsonObject) -> JsonObject:
-    """The object with that status; of a field that the server refuses, it keeps the value that it had."""
+    """Write that status, and return the object. A field that the server refuses keeps its value."""
     metadata = {"name": entry.name, "uid": entry.uid, "resourceVersion": entry.resource_version}
     if entry.namespace:
         metadata["namespace"] = entry.namespace

@@ -26,7 +26,7 @@ class PodLogView(ResourceView):
     """`/api/v1/namespaces/NAMESPACE/pods/NAME/log`."""
 
     def get(self, request: Request, name: str, namespace: str = "") -> HttpResponse:
-        """The log of a container, from the cluster; with `follow` as it is written."""
+        """Return the log of a container, from the cluster; with `follow`, as it is written."""
         if self.reader().one(self.selection(namespace, name)) is None:
             raise self.not_found(name)
         query = self._query(namespace, name)

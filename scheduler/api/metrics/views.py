@@ -41,7 +41,7 @@ class MetricsView(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """The present samples of all families."""
+        """Return the current samples of all families."""
         if not access_of(request.user).reads_metrics:
             raise PermissionDenied("Metrics are for accounts that have a role in all namespaces.")
         registry = CollectorRegistry()

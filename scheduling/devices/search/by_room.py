@@ -58,7 +58,7 @@ def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[
 
 
 def _evenly(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """Each pod goes to the row that has the most room at that time."""
+    """Send each pod to the row that has the most room at that time."""
     heap = [(-free, row) for row, free in zip(rows, room, strict=True)]
     heapify(heap)
     taken: dict[int, int] = {}

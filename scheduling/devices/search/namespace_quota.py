@@ -137,7 +137,7 @@ class NamespaceQuotas:
     # -- checks
 
     def check(self, namespace: str) -> QuotaCheck | None:
-        """The check for one pod of a namespace, with the usage at the time of each call; None without limits."""
+        """Return the check for one pod of a namespace, with the usage at the time of each call; None without limits."""
         limits = self._limits.get(namespace)
         if limits is None:
             return None

@@ -42,7 +42,7 @@ class NeuronFit(DeviceFit):
         return DeviceRefusal.CARD_INSUFFICIENT_CORE if cores is None else None
 
     def _start(self, ordered: Sequence[DeviceState]) -> int | None:
-        """The first position from which the requested number of adjacent devices is free."""
+        """Return the first position from which the requested number of adjacent devices is free."""
         count, step = self.request.count, 1
         if not self._in_a_ring(ordered):
             if count not in _OF_A_TORUS:

@@ -89,7 +89,7 @@ def _require_complete(answer: Mapping[str, Any]) -> None:
 
 
 def _apply(cluster: Cluster, plan: Plan, basis: Mapping[str, Any], now: float) -> list[dict[str, Any]]:
-    """The changed objects."""
+    """Apply the plan, and return the changed objects."""
     try:
         with because("Plan of manage.py what-if"):
             done = apply_plan(cluster, plan, basis, datetime.fromtimestamp(now, UTC))
