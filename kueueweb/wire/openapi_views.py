@@ -30,7 +30,7 @@ class DefinitionsView(WireView):
     """`/apis/apiextensions.k8s.io/v1/customresourcedefinitions`."""
 
     def get(self, request: Request) -> Response:
-        """List the definitions, or the one of a name. They change only with the version of kueueweb, so there is no watch."""
+        """List the definitions, or the one with a name. They change only with kueueweb itself, so there is no watch."""
         query = request.query_params
         if query_text(query, "watch").lower() not in ("", "0", "f", "false"):
             raise Refusal(405, f"{definitions.PLURAL}.{definitions.GROUP} cannot be watched")

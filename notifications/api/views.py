@@ -138,7 +138,7 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         if Channel.WEBHOOK in channels and not whole.get("webhook_url"):
             raise ValidationError({"webhook_url": "Required value: the URL to call."})
         if Channel.MAIL in channels and not settings.EMAIL_HOST:
-            raise ValidationError({"channels": "This kueueweb cannot send mail: its operator must set EMAIL_HOST."})
+            raise ValidationError({"channels": "This installation cannot send mail: its operator must set EMAIL_HOST."})
         if Channel.MAIL in channels and not self.context["user"].email:
             raise ValidationError({"channels": "Your account has no mail address. A cluster admin can add one."})
 

@@ -65,7 +65,7 @@ def test_a_login_through_the_page(server: str, page: Page, log_in: Callable[[str
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_text("Read-only: sees what you can see.")).to_be_visible()
         expect(page.get_by_text("For 7 days, or until you revoke it.")).to_be_visible()
-        page.get_by_role("button", name="Log it in").click()
+        page.get_by_role("button", name="Log in the command line").click()
         expect(page.get_by_text("The command line is logged in")).to_be_visible()
         assert "as researcher" in waiting.communicate(timeout=120)[0]
         assert waiting.returncode == 0

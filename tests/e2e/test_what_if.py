@@ -51,7 +51,7 @@ def test_a_plan_is_applied_after_a_question_and_shows_its_records_in_the_audit(
     dialog.get_by_role("button", name="Apply", exact=True).click()
     expect(dialog).to_be_hidden()
     expect(main).to_contain_text("Applied by admin")
-    main.get_by_role("link", name="Its records in the audit").click()
+    main.get_by_role("link", name="Audit records").click()
     expect(page).to_have_url(re.compile("/audit.*request_id="))
     expect(page.get_by_role("table", name="The audit")).to_contain_text(name)
     workload = admin.get(f"workloads/ai-research/{name}/")

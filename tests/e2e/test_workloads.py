@@ -77,7 +77,7 @@ def test_a_workload_that_cannot_be_placed_says_what_is_missing(
     why = main.get_by_role("region", name="Why it waits")
     expect(why).to_contain_text("It waits for 1 GPU, 43.9 GiB, 60 % on one node: none of the")
     expect(why).to_contain_text(re.compile("Expected to start|Start unknown|Start not estimated yet"))
-    expect(why.get_by_role("link", name="How true are estimates?")).to_be_visible()
+    expect(why.get_by_role("link", name="How accurate are estimates?")).to_be_visible()
     expect(why.get_by_role("heading", name="Nodes where it might run")).to_be_visible()
     expect(why).to_contain_text("of 8 free")
     expect(why).to_contain_text("too little device memory free")

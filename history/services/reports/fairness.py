@@ -62,16 +62,16 @@ _COLUMNS: Final = (
     Column("resource", "Resource"),
 )
 _OF_QUEUES: Final = (
-    Column("missing_hours", "Below its quota while workloads waited", "hours"),
-    Column("below_seconds", "Time below", "seconds"),
-    Column("used_percent", "Used of its quota", "percent"),
+    Column("missing_hours", "Shortfall while workloads waited", "hours"),
+    Column("below_seconds", "Time below quota", "seconds"),
+    Column("used_percent", "Used of quota", "percent"),
     Column("entitled_hours", "Quota", "hours"),
     Column("used_hours", "Used", "hours"),
 )
 _OF_HOLDERS: Final = (
     Column(HOLDER, "Held by"),
-    Column("held_hours", "Held of the difference", "hours"),
-    Column("held_percent", "Part of the difference", "percent"),
+    Column("held_hours", "Held of the shortfall", "hours"),
+    Column("held_percent", "Share of the shortfall", "percent"),
 )
 
 

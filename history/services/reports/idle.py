@@ -43,9 +43,9 @@ _COLUMNS: Final = (
     Column("held_device_hours", "Held device-hours", "hours"),
     Column("idle_device_hours", "Idle", "hours"),
     Column("unmeasured_device_hours", "Not measured", "hours"),
-    Column("memory_used_percent", "Memory used of held", "percent"),
-    Column("cores_used_percent", "Cores used of held", "percent"),
-    Column("idle_cost", "Cost of idle", "money"),
+    Column("memory_used_percent", "Held memory used", "percent"),
+    Column("cores_used_percent", "Held cores used", "percent"),
+    Column("idle_cost", "Cost of idle time", "money"),
 )
 _TEXTS: Final = 3
 

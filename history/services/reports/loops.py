@@ -17,8 +17,8 @@ DEFAULT_BY: Final = ("cluster_queue",)
 
 _VALUES: Final = (
     Column("turns", "Turns", "count"),
-    Column("displaced", "Displaced the other", "count"),
-    Column("displaced_by", "Was displaced by it", "count"),
+    Column("displaced", "Displaced the other queue", "count"),
+    Column("displaced_by", "Displaced by the other queue", "count"),
     Column("lost_device_hours", "Device-hours lost", "hours"),
     Column("last_at", "Last", "time"),
 )

@@ -53,7 +53,7 @@ def preemptions(request: Request) -> Report:
     columns = [
         *(Column(name, BY[name][0]) for name in by),
         Column("preemptions", "Preemptions", "count"),
-        Column("workloads", "Workloads hit", "count"),
+        Column("workloads", "Preempted workloads", "count"),
         Column("lost_device_hours", "Device-hours lost", "hours"),
         Column("last_at", "Last", "time"),
     ]

@@ -22,7 +22,5 @@ export function atMoment(request: Request): Request {
 export function presentOnly(request: Request): string | null {
   const { pathname } = new URL(request.url);
   if (shownMoment() === null || request.method !== "GET") return null;
-  return LOOKS_BACK.test(pathname) || OF_ANY_TIME.test(pathname)
-    ? null
-    : t`This is known of the present only.`;
+  return LOOKS_BACK.test(pathname) || OF_ANY_TIME.test(pathname) ? null : t`Only the current value is known.`;
 }

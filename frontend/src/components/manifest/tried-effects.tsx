@@ -38,7 +38,7 @@ export function TriedEffects({ tried, pending, problem, drains = false }: TriedE
         <Group gap="xs" mt={4} wrap="nowrap">
           <Loader size={12} />
           <Text size="xs" c="var(--kw-muted)">
-            {t`The next scheduling cycles are tried on a copy of the cluster …`}
+            {t`Running the next scheduling cycles on a copy of the cluster …`}
           </Text>
         </Group>
       )}

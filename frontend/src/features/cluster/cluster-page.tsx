@@ -120,7 +120,7 @@ export function ClusterPage({ edit }: { edit: EditSetting }) {
             admin={admin}
           />
           <Setting
-            title={t`Which pods get nodes from kueueweb`}
+            title={t`Pods that kueueweb places on nodes`}
             choices={placements()}
             current={cluster.data.placement}
             change={(placement) => ({ placement })}

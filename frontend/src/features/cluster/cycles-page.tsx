@@ -40,7 +40,7 @@ const COLUMNS: DataColumn<SchedulingCycle>[] = [
     header: () => t`Cycle`,
     meta: { align: "right", hideBelow: 560 },
     cell: ({ row: { original } }) => (
-      <span title={t`Counts all cycles of an epoch, including those that decided nothing.`}>
+      <span title={t`Counts all cycles of an epoch, including cycles without a decision.`}>
         {formatCount(original.number)}
       </span>
     ),

@@ -125,7 +125,7 @@ function Numbers({ leader, cycles, notes, push, watcher, ...books }: Diagnostics
               {watcher.last_event_at !== null && <Ago time={watcher.last_event_at} />}
             </>
           }
-          meaning={t`Reads nodes, jobs and pods from the cluster. The time is that of the last event.`}
+          meaning={t`Reads nodes, jobs and pods from the cluster. Shows the time of the last event.`}
         />
         <Row
           name={t`Objects that differ`}

@@ -57,7 +57,7 @@ export function NeighboursPanel({ cluster }: { cluster: Cluster }) {
         <Stack gap="sm">
           <TagsInput
             label={t`Telemetry is read from`}
-            description={t`Addresses of Prometheus text in the format of HAMi's exporter: one for each node, or one for all. Credentials are shown as ***, and stay as they are.`}
+            description={t`Addresses of Prometheus text in the format of HAMi's exporter: one for each node, or one for all. Credentials are shown as *** and are kept unless you replace them.`}
             placeholder="http://10.0.0.7:9394/metrics"
             value={value("telemetry_urls")}
             acceptValueOnBlur
@@ -65,7 +65,7 @@ export function NeighboursPanel({ cluster }: { cluster: Cluster }) {
             onChange={(telemetry_urls) => type({ telemetry_urls })}
           />
           <TagsInput
-            label={t`Runs workloads of`}
+            label={t`Accepts workloads from`}
             description={t`Names of the clusters whose MultiKueue may run workloads here. They use kueueweb's service account.`}
             value={value("accepts_workloads_from")}
             acceptValueOnBlur

@@ -102,7 +102,7 @@ function ScarcestQuota({ scarcest }: Pick<ClusterOverview, "scarcest">) {
   if (scarcest === null) return "–";
   const { flavor, resource, nominal, used } = scarcest;
   return (
-    <Stack gap={0} title={t`The most used quota is that of ${resource} in ${flavor}`}>
+    <Stack gap={0} title={t`Most used quota: ${resource} in ${flavor}`}>
       <Text span fz="xs" c="var(--kw-muted)">
         {resource} · {flavor}
       </Text>

@@ -31,7 +31,7 @@ export function ClustersPage() {
             onOpen={({ cluster }) => void navigate({ to: "/", search: { cluster } })}
             height="max(420px, calc(100dvh - 220px))"
             empty={
-              <EmptyState icon="nodes" title={t`You have no access to a cluster`}>
+              <EmptyState icon="nodes" title={t`You have no access to any cluster`}>
                 <Trans>Ask a cluster admin for a role.</Trans>
               </EmptyState>
             }

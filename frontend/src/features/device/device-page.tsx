@@ -105,7 +105,7 @@ function Question({ code }: { code: string }) {
         </Text>
         <Group>
           <Button loading={reply.isPending} onClick={() => reply.mutate(true)}>
-            <Trans>Log it in</Trans>
+            <Trans>Log in the command line</Trans>
           </Button>
           <Button variant="default" disabled={reply.isPending} onClick={() => reply.mutate(false)}>
             <Trans>Refuse</Trans>

@@ -103,7 +103,7 @@ function About({ flavor }: { flavor: ResourceFlavor }) {
 
 function Capacity({ flavor }: { flavor: ResourceFlavor }) {
   return (
-    <Panel title={t`Capacity of its nodes, and the sum of quotas`} flush>
+    <Panel title={t`Node capacity and total quota`} flush>
       {flavor.capacity.length === 0 ? (
         <NoneOf>
           <Trans>No queue has quota in this flavor, or none of its nodes is known.</Trans>
@@ -119,7 +119,7 @@ function Capacity({ flavor }: { flavor: ResourceFlavor }) {
                 <Table.Th ta="right">
                   <Trans>Capacity of the nodes</Trans>
                 </Table.Th>
-                <Table.Th ta="right" title={t`Requests of unmanaged pods on its nodes`}>
+                <Table.Th ta="right" title={t`Requested by unmanaged pods on its nodes`}>
                   <Trans>Held by unmanaged pods</Trans>
                 </Table.Th>
                 <Table.Th ta="right" title={t`The sum of all nominal quotas`}>

@@ -78,7 +78,7 @@ function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Nod
               </Table.Th>
               <Table.Th
                 miw={180}
-                title={t`The resource whose quotas add up to the largest share of the nodes' capacity`}
+                title={t`The resource whose total quota is the largest share of the nodes' capacity`}
               >
                 <Trans>Quota / capacity</Trans>
               </Table.Th>

@@ -123,7 +123,8 @@ export function RuleForm() {
 /** The address of a mail, or why none can be sent. */
 export function mailWords(status: { mail_is_configured: boolean; mail_address: string } | undefined): string {
   if (status === undefined) return "";
-  if (!status.mail_is_configured) return t`This kueueweb cannot send mail: its operator must set EMAIL_HOST.`;
+  if (!status.mail_is_configured)
+    return t`This installation cannot send mail: its operator must set EMAIL_HOST.`;
   if (status.mail_address === "") return t`Your account has no mail address. A cluster admin can add one.`;
   return t`To ${status.mail_address}`;
 }

@@ -129,8 +129,8 @@ function ClusterQueueForm(form: FormProps) {
           label={t`Backfill`}
           initial=""
           choices={[
-            { value: "", label: t`As Kueue does: whatever fits may pass` },
-            { value: "easy", label: t`easy: without delaying the first that must wait` },
+            { value: "", label: t`As in Kueue: any workload that fits may start` },
+            { value: "easy", label: t`easy: workloads may not delay the first one that must wait` },
           ]}
         />
       </Fields>
@@ -160,7 +160,7 @@ function CohortForm(form: FormProps) {
           label={t`Sharing among the queues below`}
           initial=""
           choices={[
-            { value: "", label: t`As Kueue does: by nominal quota, borrowing and lending` },
+            { value: "", label: t`As in Kueue: by nominal quota, borrowing and lending` },
             { value: "proportion", label: t`proportion: by weight and demand` },
             { value: "capacity", label: t`capacity: by nominal quota; idle quota is lent` },
             {

@@ -75,14 +75,14 @@ export function ReservationForm(form: FormProps) {
           {...form}
           path={["spec", "nodes", "count"]}
           label={t`Number of nodes`}
-          description={t`As many of them, or of all nodes: the first by name that are ready.`}
+          description={t`Reserve this many of them, or of all nodes: the first ready nodes by name.`}
           placeholder={t`all of them`}
         />
         <MomentField
           {...form}
           path={["spec", "until"]}
           label={t`Last window before (${zone})`}
-          description={t`Of a recurring reservation. Without it the windows return for ever.`}
+          description={t`For a recurring reservation. If empty, the windows recur forever.`}
         />
         <NamesField
           {...form}
@@ -204,7 +204,7 @@ function ImpactOf({ draft }: { draft: ReservationDraft }) {
               other: "# waiting workloads could not start on these nodes now.",
             })}{" "}
             <Trans>
-              Without a time limit: {waiting.without_limit}. With a limit that lasts into the window:{" "}
+              Without a time limit: {waiting.without_limit}. With a limit that reaches into the window:{" "}
               {waiting.too_long}.
             </Trans>
           </Text>

@@ -127,9 +127,9 @@ function hasWrongClock(aheadSeconds: number | null) {
 function ClockDifference({ seconds }: { seconds: number }) {
   const difference = formatDuration(Math.abs(seconds));
   return seconds > 0 ? (
-    <Trans>{difference} ahead: set the clocks by NTP</Trans>
+    <Trans>{difference} ahead: synchronize the clocks with NTP</Trans>
   ) : (
-    <Trans>{difference} behind: set the clocks by NTP</Trans>
+    <Trans>{difference} behind: synchronize the clocks with NTP</Trans>
   );
 }
 

@@ -58,7 +58,7 @@ function Choice({
         : asked < first
           ? t`The earliest checkpoint is from ${formatMinute(new Date(first).toISOString())}.`
           : minute > Date.now()
-            ? t`Choose a time that is over.`
+            ? t`Choose a time in the past.`
             : null;
   if (checkpoints !== undefined && last === undefined) {
     return (

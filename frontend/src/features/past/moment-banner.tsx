@@ -69,7 +69,7 @@ export function PresentBanner({ at }: { at: string }) {
     <Paper className={classes.banner} px="md" py={8} role="status">
       <Group justify="space-between" gap="xs">
         <Text size="sm">
-          <Trans>This page shows the present, and other pages the state of {formatMinute(at)}.</Trans>
+          <Trans>This page shows the current state; other pages show the state of {formatMinute(at)}.</Trans>
         </Text>
         <Button size="compact-sm" variant="default" onClick={() => choose(null)}>
           <Trans>Back to now</Trans>

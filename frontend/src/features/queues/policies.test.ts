@@ -23,8 +23,8 @@ const texts = (queue: ClusterQueue) => rules(queue).map(({ text }) => text);
 test("the rules of a queue are sentences, each with the field that it comes from", () => {
   expect(texts(QUEUE)).toEqual([
     "Higher priorities are served first, then older workloads; a workload that fits may overtake one that does not.",
-    "Lower priorities are preempted here.",
-    "Lent quota is reclaimed from any priority.",
+    "Workloads of lower priority are preempted in this queue.",
+    "Lent quota is reclaimed from workloads of any priority.",
     "It preempts priorities up to 100 in order to borrow.",
     "A workload is protected from preemption for its first 10m.",
   ]);
@@ -39,7 +39,7 @@ test("weights order the queue by a multifactor priority", () => {
 test("a queue with backfill says so", () => {
   const [told] = texts({ ...QUEUE, backfill: "easy" }).filter((text) => text.includes("planned start"));
   expect(told).toBe(
-    "The first workload that must wait gets a planned start, which later ones may not delay.",
+    "The first workload that must wait gets a planned start, which later workloads may not delay.",
   );
 });
 

@@ -57,8 +57,8 @@ function withinRule({ preemption }: ClusterQueue): Rule {
   const policy = preemption.within_cluster_queue;
   const texts = {
     Never: t`Workloads of this queue do not preempt each other.`,
-    LowerPriority: t`Lower priorities are preempted here.`,
-    LowerOrNewerEqualPriority: t`Lower priorities are preempted here, and newer workloads of equal priority.`,
+    LowerPriority: t`Workloads of lower priority are preempted in this queue.`,
+    LowerOrNewerEqualPriority: t`Workloads of lower priority, and newer ones of equal priority, are preempted in this queue.`,
   };
   return { field: `preemption.withinClusterQueue: ${policy}`, text: texts[policy] };
 }
@@ -66,9 +66,9 @@ function withinRule({ preemption }: ClusterQueue): Rule {
 function reclaimRule({ preemption }: ClusterQueue): Rule {
   const policy = preemption.reclaim_within_cohort;
   const texts = {
-    Never: t`Lent quota returns only when its borrowers end.`,
-    LowerPriority: t`Lent quota is reclaimed from lower priorities.`,
-    Any: t`Lent quota is reclaimed from any priority.`,
+    Never: t`Lent quota returns only when the borrowing workloads end.`,
+    LowerPriority: t`Lent quota is reclaimed from workloads of lower priority.`,
+    Any: t`Lent quota is reclaimed from workloads of any priority.`,
   };
   return { field: `preemption.reclaimWithinCohort: ${policy}`, text: texts[policy] };
 }
@@ -81,8 +81,8 @@ function borrowRule({ preemption }: ClusterQueue): Rule {
     field,
     text:
       threshold === null
-        ? t`It preempts lower priorities in order to borrow.`
-        : t`It preempts priorities up to ${threshold} in order to borrow.`,
+        ? t`It preempts workloads of lower priority in order to borrow.`
+        : t`It preempts workloads up to priority ${threshold} in order to borrow.`,
   };
 }
 
@@ -131,7 +131,7 @@ function protectionRules(queue: ClusterQueue): Rule[] {
       ? [
           {
             field: "kueueweb.io/backfill: easy",
-            text: t`The first workload that must wait gets a planned start, which later ones may not delay.`,
+            text: t`The first workload that must wait gets a planned start, which later workloads may not delay.`,
           },
         ]
       : []),

@@ -69,7 +69,7 @@ function ScarcestQuota({ queue }: { queue: ClusterQueue }) {
   if (scarcest === undefined) return "–";
   const { flavor, resource, used } = scarcest;
   return (
-    <Stack gap={0} title={t`The most used quota is that of ${resource} in ${flavor}`}>
+    <Stack gap={0} title={t`Most used quota: ${resource} in ${flavor}`}>
       <Text span fz="xs" c="var(--kw-muted)">
         {resource} · {flavor}
       </Text>

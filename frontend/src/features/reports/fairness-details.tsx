@@ -119,7 +119,7 @@ function sumOf({ times, series }: History, metric: Metric, resource: string): (n
 
 function Holders({ queue, resource, range, choice }: PartProps) {
   const found = useQuery(reportQuery(useCluster(), { kind: "fairness", by: ["holder"], range }));
-  const title = t`Who held what ${queue} missed`;
+  const title = t`Holders of the quota that ${queue} lacked`;
   const rows = found.data === undefined ? undefined : ofQueue(ofResource(found.data, resource), queue);
   const isFlush = rows !== undefined && rows.rows.length > 0;
   return (
@@ -131,7 +131,7 @@ function Holders({ queue, resource, range, choice }: PartProps) {
           <ReportTable report={rows} title={title} titleOf={columnTitle} />
         ) : (
           <Text size="sm" c="var(--kw-muted)">
-            {t`It missed nothing of its quota while its workloads waited.`}
+            {t`It lacked no quota while its workloads waited.`}
           </Text>
         ))}
     </Panel>

@@ -139,13 +139,13 @@ it("shows who held what a queue missed, of the chosen resource and queue", async
       <ReportsPage filters={{ report: "fairness" }} onFilter={() => undefined} />
     </ClusterProvider>,
   );
-  const held = await screen.findByRole("table", { name: "Who held what red missed" });
+  const held = await screen.findByRole("table", { name: "Holders of the quota that red lacked" });
   expect(held.textContent).toContain("blue");
   expect(held.textContent).toContain("queues that you may not see");
   expect(held.textContent).toContain("no queue: it was idle");
   expect(held.textContent).not.toContain("green");
   expect(screen.queryByRole("combobox", { name: "Group by" })).toBeNull();
   await userEvent.selectOptions(screen.getByRole("combobox", { name: "ClusterQueue" }), "pink");
-  const other = await screen.findByRole("table", { name: "Who held what pink missed" });
+  const other = await screen.findByRole("table", { name: "Holders of the quota that pink lacked" });
   expect(other.textContent).toContain("red");
 });

@@ -37,11 +37,11 @@ const titles = (): Record<(typeof REPORT_KINDS)[number], string> => ({
 });
 
 const notes = (): Record<(typeof REPORT_KINDS)[number], string> => ({
-  waits: t`Waiting times of workloads that started in this period, and workloads that finished, were preempted or were evicted.`,
+  waits: t`Waiting times of workloads that started in this period, and the numbers of workloads that finished, were preempted or were evicted.`,
   usage: t`Hours of one resource at a time. A device slice is charged the larger of its memory and core shares; stranded remainders are not charged.`,
   idle: t`Devices that were held but hardly used, according to monitors. Devices without a monitor are listed separately.`,
-  preemptions: t`Preemptions: victim, preemptor, reason, and the hours that the victims had run for: they are lost without a checkpoint.`,
-  fairness: t`Use of each ClusterQueue against its nominal quota. A difference counts only while workloads of the queue waited, for whatever resource.`,
+  preemptions: t`Preemptions: victim, preemptor, reason, and the hours of work that the victims lose unless they checkpoint.`,
+  fairness: t`Use of each ClusterQueue compared with its nominal quota. A shortfall counts only while workloads of the queue waited for any resource.`,
 });
 
 /** The groups before the reader chooses some, where they are not the server's: use begins with the largest users. */

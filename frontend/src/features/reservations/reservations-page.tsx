@@ -35,7 +35,7 @@ export function ReservationsPage({ period, onPeriod, actions, buttons }: Reserva
     <>
       <PageHeader
         title={t`Reservations`}
-        facts={t`Nodes that are kept free for certain workloads, or for maintenance. Until a window starts, its nodes are used by workloads that end before.`}
+        facts={t`Nodes that are kept free for certain workloads, or for maintenance. Until a window starts, its nodes may run workloads that end before it.`}
         actions={actions}
       />
       <Stack gap="md">
@@ -46,8 +46,8 @@ export function ReservationsPage({ period, onPeriod, actions, buttons }: Reserva
           <Panel>
             <EmptyState icon="clock" title={t`No reservations on these days`}>
               <Trans>
-                A Reservation keeps nodes free in a window of time, once, each day or each week. Without
-                allowed workloads it is a maintenance window.
+                A Reservation keeps nodes free during a window of time: once, daily or weekly. Without allowed
+                workloads, it is a maintenance window.
               </Trans>
             </EmptyState>
           </Panel>

@@ -30,7 +30,7 @@ export const stateWords = (): Record<State, { label: string; color: string; hint
   Busy: {
     label: t`Busy`,
     color: "orange",
-    hint: t`Its window has started, and workloads that are not allowed still use its nodes.`,
+    hint: t`Its window has started, but workloads that are not allowed still use its nodes.`,
   },
   Ended: { label: t`Ended`, color: "gray", hint: t`Its window is over.` },
 });

@@ -11,7 +11,7 @@ import classes from "./shadow.module.css";
 
 const verdicts = (): Record<ShadowDifference["verdict"], { label: string; color: string; hint: string }> => ({
   OnlyTheirs: {
-    label: t`Only the cluster's`,
+    label: t`Only by the cluster's scheduler`,
     color: "orange",
     hint: t`kueueweb would not have made this decision.`,
   },

@@ -28,7 +28,7 @@ const RENEW_MS = 15_000;
 export function ShadowPage() {
   return (
     <>
-      <PageHeader title={t`Shadow`} facts={t`Our scheduler's decisions of the last 24 hours`} />
+      <PageHeader title={t`Shadow`} facts={t`Decisions of kueueweb's scheduler in the last 24 hours`} />
       <Stack gap="md">
         <Agreement />
         <Differences />
@@ -60,12 +60,12 @@ function Agreement() {
         <Stat
           label={t`Started`}
           value={`${formatCount(totals.our_reservations)} / ${formatCount(totals.their_reservations)}`}
-          note={t`by our scheduler / by the cluster's`}
+          note={t`by kueueweb / by the cluster's scheduler`}
         />
         <Stat
           label={t`Preempted`}
           value={`${formatCount(totals.our_preemptions)} / ${formatCount(totals.their_preemptions)}`}
-          note={t`by our scheduler / by the cluster's`}
+          note={t`by kueueweb / by the cluster's scheduler`}
         />
       </SimpleGrid>
       {several && <AgreementOfClusters clusters={data.clusters} />}

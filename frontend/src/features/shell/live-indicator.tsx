@@ -43,7 +43,7 @@ export function StaleBanner() {
               : !online
                 ? t`This browser has been offline since about ${since}. Live numbers are greyed out until it is online again.`
                 : hasData
-                  ? t`Stale since ${since}: the scheduler has sent nothing since then. Live numbers are greyed out until it does.`
+                  ? t`Stale since ${since}: no update from the scheduler. Live numbers are greyed out until one arrives.`
                   : t`No live numbers since ${since}: the stream does not answer.`}
           </Text>
         </Group>

@@ -25,7 +25,7 @@ export function AccuracyPage() {
         title={t`Accuracy of estimated starts`}
         facts={
           <Text fz="sm" c="var(--kw-muted)">
-            {t`A workload should start inside its interval in 80 of 100 cases.`}{" "}
+            {t`80 % of the workloads should start within their interval.`}{" "}
             {renewedAt === null ? t`No studio has estimated a start yet.` : t`Last renewed:`}{" "}
             {renewedAt !== null && <Ago time={renewedAt} />}
           </Text>
@@ -48,7 +48,7 @@ export function AccuracyPage() {
       {found.data !== undefined && (
         <Stack gap="md">
           <Figures
-            title={t`By the time that workloads had waited`}
+            title={t`By time waited`}
             label={t`Estimated`}
             rows={found.data.stages.map((stage) => [stageWords(stage.stage_seconds), stage])}
           />
@@ -91,7 +91,7 @@ function Figures({ title, label, rows }: FiguresProps) {
                 <Table.Th>{label}</Table.Th>
                 <Table.Th ta="right">{t`Starts`}</Table.Th>
                 <Table.Th ta="right">{t`Unknown`}</Table.Th>
-                <Table.Th ta="right">{t`Inside the interval`}</Table.Th>
+                <Table.Th ta="right">{t`Within the interval`}</Table.Th>
                 <Table.Th ta="right">{t`Median error`}</Table.Th>
                 <Table.Th ta="right">{t`Bias`}</Table.Th>
                 <Table.Th ta="right">{t`Mean width`}</Table.Th>
@@ -122,7 +122,7 @@ function FigureRow({ name, figures }: { name: string; figures: Accuracy }) {
       <Table.Td ta="right" data-label={t`Unknown`}>
         {formatCount(figures.unknown)}
       </Table.Td>
-      <Table.Td ta="right" data-label={t`Inside the interval`}>
+      <Table.Td ta="right" data-label={t`Within the interval`}>
         {coverage === null ? "–" : `${Math.round(coverage * 100)} %`}
       </Table.Td>
       <Table.Td ta="right" data-label={t`Median error`}>

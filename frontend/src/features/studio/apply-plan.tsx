@@ -85,7 +85,7 @@ function ApplyDialog({ question, onClose }: { question: Question; onClose: () =>
         <>
           <div>
             <Text size="sm" fw={600}>
-              <Trans>What it changes</Trans>
+              <Trans>Changes made</Trans>
             </Text>
             <Changes objects={check.data.objects} />
           </div>
@@ -142,7 +142,7 @@ function Outcome({ whole }: { whole: NonNullable<WhatIf["whole"]> }) {
   return (
     <div>
       <Text size="sm" fw={600}>
-        <Trans>What follows, as it was tried</Trans>
+        <Trans>Effects, as tried</Trans>
       </Text>
       <List size="sm" spacing={2}>
         <List.Item>
@@ -237,7 +237,7 @@ function Applied({ applied, at }: { applied: NonNullable<Question["applied"]>; a
       {session.data !== undefined && mayAudit(session.data) && applied.request_id !== "" && (
         <Text size="sm">
           <TextLink to="/audit" search={{ request_id: applied.request_id }}>
-            <Trans>Its records in the audit</Trans>
+            <Trans>Audit records</Trans>
           </TextLink>
         </Text>
       )}

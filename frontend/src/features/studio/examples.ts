@@ -49,7 +49,7 @@ export const examples = (): Example[] => [
 `,
   },
   {
-    label: t`A queue shares and preempts by other policies`,
+    label: t`A queue gets other sharing and preemption policies`,
     plan: `patch:
 - kind: ClusterQueue
   metadata: {name: QUEUE}
@@ -59,7 +59,7 @@ export const examples = (): Example[] => [
 `,
   },
   {
-    label: t`A cohort divides its quota by another policy`,
+    label: t`A cohort gets another sharing policy`,
     plan: `patch:
 - kind: Cohort
   metadata:
@@ -120,7 +120,7 @@ export const examples = (): Example[] => [
 `,
   },
   {
-    label: t`Placement by another policy`,
+    label: t`Another placement policy`,
     plan: `policies: {node: fgd, device: binpack}
 `,
   },

@@ -113,7 +113,7 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
               <ClusterQueueLink name={lost.cluster_queue} />
             </Table.Td>
             <Table.Td>
-              {lost.reason === "Ended" ? t`The plan ends it` : preemptionReason(lost.reason)}
+              {lost.reason === "Ended" ? t`Ended by the plan` : preemptionReason(lost.reason)}
             </Table.Td>
             {preempted && (
               <Table.Td>
@@ -137,8 +137,8 @@ function Unlisted({ count, listed }: { count: number; listed: number }) {
   return (
     <Text size="sm" c="var(--kw-muted)" px="md" py="xs">
       <Trans>
-        {formatCount(count - listed)} more are not listed: a long list is cut, and workloads of other tenants
-        have no names here.
+        {formatCount(count - listed)} more are not listed: the list is limited, and names of other tenants'
+        workloads are hidden.
       </Trans>
     </Text>
   );

@@ -244,7 +244,7 @@ it("asks with the changes, who stops and what has moved, then applies the plan a
     applied: { by: "alice", request_id: "r-7", objects: RESULT.objects },
   });
   await userEvent.click(within(dialog).getByRole("button", { name: "Apply" }));
-  const link = await screen.findByRole("link", { name: "Its records in the audit" });
+  const link = await screen.findByRole("link", { name: "Audit records" });
   expect(link.getAttribute("href")).toContain("request_id=r-7");
   expect(screen.queryByRole("button", { name: "Apply …" })).toBeNull();
   expect(calls.filter(({ method }) => method === "POST")).toHaveLength(2);

@@ -49,8 +49,8 @@ export function WhatIfPage({ opened, onOpen }: WhatIfPageProps) {
         facts={
           <Text size="sm" c="var(--kw-muted)">
             <Trans>
-              Changes are tried with scheduling cycles on a copy of the cluster. Nothing is changed until you
-              apply the plan.
+              Scheduling cycles on a copy of the cluster show the effects of changes. Nothing is changed until
+              you apply the plan.
             </Trans>
           </Text>
         }
@@ -147,7 +147,7 @@ function PlanEditor({ begin, beginHours, onAsked }: PlanEditorProps) {
 /** Plans to begin with, where the answer will be. */
 function Examples({ onChoose }: { onChoose: (plan: string) => void }) {
   return (
-    <Panel title={t`Begin with an example`}>
+    <Panel title={t`Start from an example`}>
       <SimpleGrid cols={{ base: 1, sm: 2, xl: 3 }} spacing="sm">
         {examples().map(({ label, plan }) => (
           <UnstyledButton key={label} className={classes.example} onClick={() => onChoose(plan)}>

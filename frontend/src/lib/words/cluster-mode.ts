@@ -13,7 +13,7 @@ export const clusterModes = (): Record<ClusterMode, StatusLook> => ({
   shadow: {
     label: t`Shadow`,
     color: "grape",
-    meaning: t`Another scheduler decides here. Ours decides the same workloads for comparison; nothing is written to the cluster.`,
+    meaning: t`Another scheduler decides here. kueueweb's scheduler decides the same workloads for comparison; nothing is written to the cluster.`,
   },
   schedule: { label: t`Schedule`, color: "blue", meaning: t`kueueweb decides in this cluster.` },
 });

@@ -15,7 +15,7 @@ export const clusterProblems = () =>
       meaning: t`The watcher does not answer: changes in the cluster go unnoticed.`,
     },
     KueueDecides: {
-      label: t`Kueue decides, too`,
+      label: t`Kueue also decides`,
       meaning: t`Kueue also decides in this cluster: kueueweb pushes nothing there until Kueue stops.`,
     },
     OtherKueueweb: {

@@ -30,7 +30,7 @@ const sentences = (): Record<(typeof PENDING_REASONS)[number], string> => ({
   WaitingForQuota: t`Its queue does not have enough free quota.`,
   WaitingForDevices: t`Its queue has quota, but no node has the requested devices free.`,
   WaitingForNodes: t`Its queue has quota, but no node has room for its pods.`,
-  WaitingForUserLimit: t`With it, its user would exceed a limit of the queue or of a cohort above.`,
+  WaitingForUserLimit: t`Its user would exceed a limit of the queue or of a cohort above it.`,
   WaitingForPlannedStart: t`It would fit, but it would delay the planned start of a workload before it.`,
   WaitingForReservation: t`It needs nodes that a reservation keeps free.`,
   TopologyPlacementFailed: t`Its queue has quota, but no topology domain has room for it.`,

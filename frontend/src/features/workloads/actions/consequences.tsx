@@ -89,8 +89,9 @@ export function Consequences({ kind, workloads, priorityClass }: ConsequencesPro
         {kind === "priority" && holding.length > 0 && (
           <List.Item>
             {plural(holding.length, {
-              one: "# running workload continues; the new priority decides by whom it may be preempted",
-              other: "# running workloads continue; the new priority decides by whom they may be preempted",
+              one: "# running workload continues; the new priority decides which workloads may preempt it",
+              other:
+                "# running workloads continue; the new priority decides which workloads may preempt them",
             })}
           </List.Item>
         )}

@@ -118,7 +118,7 @@ function Widen({ selection, total }: BulkBarProps) {
   if (error !== null) {
     return (
       <Text fz="sm" role="alert">
-        <Trans>Some could not be selected: {error.message}</Trans>
+        <Trans>Some workloads could not be selected: {error.message}</Trans>
       </Text>
     );
   }
@@ -191,7 +191,7 @@ function BulkDialog({ kind, selection, onClose, onDone }: BulkDialogProps) {
       {mutation.isPending && (
         <Text size="sm" role="status" className="kw-number">
           <Trans>
-            {formatCount(tried)} of {count}. Back stops before the next batch.
+            {formatCount(tried)} of {count}. Press Back to stop before the next batch.
           </Trans>
         </Text>
       )}

@@ -21,7 +21,7 @@ const matchWords = (): Record<Match, string> => ({
   starts: t`starts with`,
   contains: t`contains`,
   "one-of": t`is one of`,
-  "none-of": t`is none of`,
+  "none-of": t`is not one of`,
 });
 
 export interface LabelFilterProps {

@@ -37,7 +37,7 @@ export function GoneWorkload({ namespace, name }: WorkloadReference) {
             </TextLink>
           }
         >
-          {isPast && t`It was not submitted yet, or had ended more than an hour before.`}{" "}
+          {isPast && t`It had not been submitted yet, or had ended more than an hour earlier.`}{" "}
           {rows.length > 0
             ? t`The scheduler's decisions about it are kept and shown below.`
             : !isPast && t`It may belong to a namespace that you cannot see, or its name is misspelled.`}

@@ -103,7 +103,7 @@ it("shows how much of what a pod holds is used, and what has no pod yet", async 
 
 it("says that no monitor reports", async () => {
   await show([POD], HELD);
-  expect(await screen.findByText("No monitor has reported its containers lately.")).toBeDefined();
+  expect(await screen.findByText("No monitor has reported its containers recently.")).toBeDefined();
 });
 
 it("follows the log of a pod", async () => {

@@ -75,7 +75,9 @@ export function WhereItRuns({ workload }: { workload: WorkloadDetail }) {
       )}
       {holds && !samples.isPending && !isReported && (
         <Text fz="xs" c="var(--kw-muted)" px="md" py={8}>
-          {samples.error === null ? t`No monitor has reported its containers lately.` : samples.error.message}
+          {samples.error === null
+            ? t`No monitor has reported its containers recently.`
+            : samples.error.message}
         </Text>
       )}
       {shown !== null && <PodLog workload={workload} pod={shown} onClose={() => setShown(null)} />}

@@ -47,8 +47,8 @@ const WORST = ["red", "yellow", "teal"];
 
 /** The result in the title: that a manifest is accepted says little where it can never start. */
 function titleOf(color: string): string {
-  if (color === "red") return t`The manifest would be accepted, but could never start`;
-  if (color === "yellow") return t`The manifest would be accepted and would wait`;
+  if (color === "red") return t`The manifest would be accepted, but its workloads could never start`;
+  if (color === "yellow") return t`The manifest would be accepted, and its workloads would wait`;
   return t`The manifest would be accepted`;
 }
 

@@ -30,7 +30,7 @@ function serveHeadroom(headroom: Partial<Headroom>) {
 it("shows each amount with the limit that bounds it", async () => {
   serveHeadroom({ workloads: 3 });
   await renderPart(panel);
-  await screen.findByText("You may still use here");
+  await screen.findByText("Your remaining quota here");
   expect(document.body.textContent).toContain("workloads 3by your limit");
   expect(document.body.textContent).toContain("nvidia.com/gpu 2by your limit");
 });

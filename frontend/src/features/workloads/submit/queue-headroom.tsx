@@ -15,12 +15,12 @@ type ResourceHeadroom = Headroom["resources"][number];
 export function QueueHeadroom({ queue }: { queue: QueueName }) {
   const headroom = useQuery(headroomQuery(useCluster(), queue));
   if (headroom.data === undefined)
-    return <QueryError title={t`What you may still use cannot be shown`} query={headroom} />;
+    return <QueryError title={t`Your remaining quota cannot be shown`} query={headroom} />;
   const { active, message, workloads, resources } = headroom.data;
   return (
     <div>
       <Text size="xs" fw={550}>
-        <Trans>You may still use here</Trans>
+        <Trans>Your remaining quota here</Trans>
       </Text>
       {!active && (
         <Text size="xs" c="var(--mantine-color-error)">

@@ -65,9 +65,9 @@ function reasonWords(reason: string): string {
     case "NoRunEnded":
       return t`Start unknown: too few workloads have ended here to know how long they run.`;
     case "NoStartForeseen":
-      return t`Start unknown: it does not start when the running workloads end.`;
+      return t`Start unknown: it would not start even if all running workloads ended.`;
     case "BeyondReach":
-      return t`Start unknown: it is too far ahead to be estimated.`;
+      return t`Start unknown: it is too far in the future to estimate.`;
     case "Outdated":
       return t`Start unknown: the last estimate is too old, as no studio renews it.`;
     default:

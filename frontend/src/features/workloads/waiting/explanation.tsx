@@ -124,7 +124,7 @@ function CausePanel({ title, folded, children }: { title: string; folded: boolea
       aside={
         folded && (
           <Button size="compact-xs" variant="subtle" onClick={toggle} aria-expanded={opened}>
-            {opened ? <Trans>Hide</Trans> : <Trans>Not the cause (show)</Trans>}
+            {opened ? <Trans>Hide</Trans> : <Trans>Not a cause (show)</Trans>}
           </Button>
         )
       }
@@ -288,7 +288,7 @@ function NodeTable({ verdict, folded }: { verdict: FlavorVerdict; folded: boolea
 function Victims({ victims }: { victims: Explanation["victims"] }) {
   if (victims.length === 0) return null;
   return (
-    <Panel title={t`Would be preempted for it`} flush>
+    <Panel title={t`Workloads that would be preempted`} flush>
       <OtherWorkloads others={victims} />
     </Panel>
   );
@@ -340,10 +340,10 @@ function Order({ explanation }: { explanation: Explanation }) {
   if (ahead.length === 0 && contenders.length === 0) return null;
   const more = position - 1 - ahead.length;
   return (
-    <Panel title={t`Ahead of it`} flush>
+    <Panel title={t`Workloads ahead of it`} flush>
       <Text fz="sm" px="md" pb={6} c="var(--kw-muted)">
         <Trans>
-          Number {formatCount(position)} of {formatCount(waiting)} in its queue.
+          Position {formatCount(position)} of {formatCount(waiting)} in its queue.
         </Trans>{" "}
         {strict
           ? t`StrictFIFO: the workloads ahead of it start first.`
@@ -400,8 +400,8 @@ function PlannedStart({ explanation }: { explanation: Explanation }) {
       </Text>
       <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
         {own
-          ? t`By the declared time limits of the workloads that hold quota. Later workloads may not delay it.`
-          : t`A workload may pass if its time limit ends before, or if enough quota is left.`}
+          ? t`Computed from the declared time limits of the workloads that hold quota. Later workloads may not delay it.`
+          : t`A workload may overtake it if its time limit ends earlier, or if enough quota remains.`}
       </Text>
     </Panel>
   );
@@ -443,7 +443,7 @@ function Factors({ factors }: { factors: Explanation["factors"] }) {
       </PlainTable>
       <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
         <Trans>
-          Computed every five minutes. It orders the queue; preemption follows the priority class alone.
+          Computed every five minutes. It orders the queue; preemption uses only the priority class.
         </Trans>
       </Text>
     </Panel>

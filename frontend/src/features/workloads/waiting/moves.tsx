@@ -25,7 +25,7 @@ export function Moves(reference: WorkloadReference) {
       {plan.isLoading && <Loader size="xs" ml="sm" />}
       {plan.error !== null && (
         <Text fz="sm" mt={6} role="alert">
-          <Trans>Unknown at the moment: {plan.error.message}</Trans>
+          <Trans>Currently unknown: {plan.error.message}</Trans>
         </Text>
       )}
       {plan.data !== undefined && <Plan plan={plan.data} />}

@@ -109,10 +109,10 @@ describe("the sentence", () => {
         { name: "main", count, requests: { "nvidia.com/gpu": "9" } },
       ]);
     expect(never(1)).toBe(
-      "It can never start: it requests 9 GPU on one node, and no node of mig has that, even if it is empty.",
+      "It can never start: it requests 9 GPU on one node, and no node of mig has that much, even when empty.",
     );
     expect(never(2)).toBe(
-      "It can never start: it requests 9 GPU on one node for each of its 2 pods, and the nodes of mig do not have that, even if they are empty.",
+      "It can never start: it requests 9 GPU on one node for each of its 2 pods, and the nodes of mig do not have that much, even when empty.",
     );
   });
 

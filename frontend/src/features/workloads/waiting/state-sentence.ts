@@ -47,8 +47,8 @@ function exceedsNodes(flavors: FlavorVerdict[], podSets: readonly AskingPodSet[]
   );
   const count = podSet?.count ?? 1;
   if (count === 1)
-    return t`It can never start: it requests ${asked} on one node, and no node of ${names} has that, even if it is empty.`;
-  return t`It can never start: it requests ${asked} on one node for each of its ${count} pods, and the nodes of ${names} do not have that, even if they are empty.`;
+    return t`It can never start: it requests ${asked} on one node, and no node of ${names} has that much, even when empty.`;
+  return t`It can never start: it requests ${asked} on one node for each of its ${count} pods, and the nodes of ${names} do not have that much, even when empty.`;
 }
 
 function cannotStart({ rule, flavors, message }: Explanation, podSets: readonly AskingPodSet[]): string {

@@ -110,7 +110,7 @@ function Banner({
 function AccuracyLink() {
   return (
     <Anchor renderRoot={(props) => <Link to="/accuracy" {...props} />} fz="xs">
-      {t`How true are estimates?`}
+      {t`How accurate are estimates?`}
     </Anchor>
   );
 }
@@ -131,7 +131,7 @@ function Facts({
     waited !== null && t`waiting for ${formatAge(waited)}`,
     explanation !== undefined &&
       explanation.position > 0 &&
-      t`number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
+      t`position ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
     explanation?.planned_start != null &&
       t`planned to start at ${formatTimestamp(explanation.planned_start.starts_at)}`,
     ...(explanation?.reservations ?? []).map(
