@@ -93,12 +93,12 @@ class Notification(models.Model):
     key = models.CharField(max_length=700, help_text="The identity of the event within its rule.")
     title = models.CharField(max_length=700, help_text="The event in one line.")
     message = models.TextField(blank=True, help_text="The event in full.")
-    path = models.CharField(max_length=1024, help_text="Of the page that shows it.")
+    path = models.CharField(max_length=1024, help_text="The path of the page that shows it.")
     at = models.DateTimeField(help_text="When the event happened.")
     read_at = models.DateTimeField(
         null=True, blank=True, help_text="When the user read the notification; empty until then."
     )
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="When a state that was told ended.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When a reported state ended.")
 
     class Meta:
         ordering = ["-id"]

@@ -67,7 +67,7 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
     name = filters.CharFilter(method="about")
     request_id = filters.CharFilter()
     address = filters.CharFilter()
-    search = filters.CharFilter(method="with_part", help_text="A part of the object's name.")
+    search = filters.CharFilter(method="with_part", help_text="A substring of the object's name.")
     since = filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
 

@@ -81,7 +81,7 @@ class UserListView(_UsersView):
     keyset = ("username",)
 
     @extend_schema(
-        parameters=[OpenApiParameter("search", str, description="A part of the user name.")],
+        parameters=[OpenApiParameter("search", str, description="A substring of the user name.")],
         responses=UserRowSerializer(many=True),
         operation_id="users_list",
     )

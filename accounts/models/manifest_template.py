@@ -20,7 +20,7 @@ class ManifestTemplate(models.Model):
     )
     name = models.CharField(max_length=60, help_text="The name of the template.")
     manifest = models.TextField(max_length=MAX_MANIFEST, help_text="YAML or JSON, as the user wrote it.")
-    generation = models.BigIntegerField(default=1, help_text="Goes up with each change.")
+    generation = models.BigIntegerField(default=1, help_text="Increases with each change.")
     updated_at = models.DateTimeField(auto_now=True, help_text="When the template was last saved.")
 
     class Meta:

@@ -13,7 +13,7 @@ class SavedView(models.Model):
     page = models.CharField(max_length=32, help_text="Of which list.")
     name = models.CharField(max_length=60, help_text="The name of the view, unique on its page.")
     search = models.JSONField(help_text="{name: text}: the query of the page's address.")
-    generation = models.BigIntegerField(default=1, help_text="Goes up with each change.")
+    generation = models.BigIntegerField(default=1, help_text="Increases with each change.")
     updated_at = models.DateTimeField(auto_now=True, help_text="When the view was last saved.")
 
     class Meta:

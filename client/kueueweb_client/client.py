@@ -32,7 +32,7 @@ def _headers(token: str) -> dict[str, str]:
 def _moment(call: Call[Any], at: str) -> dict[str, str]:
     """Return the parameter of a read of the past. Raises `ClientError` for a call that has none."""
     if call.method != "GET" or call.is_wire:
-        raise ClientError("at: Forbidden: manifests are of the present: earlier states are shown as tables.")
+        raise ClientError("at: Forbidden: manifests show only the current state. Earlier states are shown as tables.")
     return {"at": at}
 
 
@@ -190,9 +190,7 @@ class Client:
     def _lines(self, call: Call[str], silence_seconds: float | None = None) -> Iterator[str]:
         """Yield the lines of an answer as they arrive; fails after so much silence."""
         if self._at:
-            raise ClientError(
-                "at: Forbidden: an earlier state does not change, so that it is neither watched nor followed."
-            )
+            raise ClientError("at: Forbidden: an earlier state does not change, so it cannot be watched or followed.")
         patience = httpx.Timeout(self._http.timeout.connect, read=silence_seconds)
         try:
             with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:

@@ -499,7 +499,7 @@ class SuspendableJobSync(JobSync):
         remove_workloads(self._cluster, left, actor=_ACTOR, now=self._moment())
         gone = delete_workloads(self._cluster, ended, actor=_ACTOR, now=self._moment()) if ended else []
         if len(gone) < len(ended):
-            raise Conflict("its finished workload is still there: pods or devices of it are left")
+            raise Conflict("its finished workload still has pods or devices")
         return bool(left)
 
     def _make(self, look: Look, changes: Changes, there: set[str]) -> bool:
@@ -554,7 +554,7 @@ class SuspendableJobSync(JobSync):
             if Workload.objects.filter(pk=earlier.pk).exists():
                 raise Conflict("its workload is being stopped")
         elif not delete_workloads(self._cluster, [key], actor=_ACTOR, now=self._moment()):
-            raise Conflict("its finished workload is still there: pods or devices of it are left")
+            raise Conflict("its finished workload still has pods or devices")
 
     def _follow(self, row: Job, job: JobSpec | None) -> None:
         """Set the row to the job's present state."""

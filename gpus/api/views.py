@@ -20,7 +20,7 @@ class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not
 
     ready = filters.BooleanFilter()
     unschedulable = filters.BooleanFilter()
-    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="A part of the name.")
+    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="A substring of the name.")
 
     class Meta:
         model = Node

@@ -47,7 +47,7 @@ class ReportColumnSerializer(serializers.Serializer[Any]):
     """A column; `kind` gives the format of its cells."""
 
     name = serializers.CharField()
-    title = serializers.CharField(help_text="The title, as text for people.")
+    title = serializers.CharField(help_text="The title, as human-readable text.")
     kind = serializers.ChoiceField(COLUMN_KINDS)
 
 

@@ -50,7 +50,7 @@ def examples() -> Mapping[tuple[str, str], Mapping[str, Any]]:
 TAGS: Final[Mapping[str, str]] = {
     "admission-checks": "Checks that must be Ready before a workload is admitted (Kueue's AdmissionCheck).",
     "audit": "The audit log: users, actions, times and addresses. It cannot be edited.",
-    "auth": "Tokens: by password, or by a device code that a person confirms in the browser.",
+    "auth": "Tokens: by password, or by a device code that a user confirms in the browser.",
     "checkpoints": "The moments of the past that can be shown, and their figures.",
     "cluster-overviews": "Every cluster at a glance.",
     "cluster-queues": "Quotas by flavor and resource, and how they are used (Kueue's ClusterQueue).",
@@ -95,7 +95,7 @@ TAGS: Final[Mapping[str, str]] = {
     "service-accounts": "Service accounts and their tokens.",
     "session": "The user of the session.",
     "shadow": "Differences between our decisions and Kueue's.",
-    "studio": "Questions that are tried with scheduling cycles on a copy of the cluster.",
+    "studio": "Questions that a studio answers by running scheduling cycles on a copy of the cluster.",
     "topologies": "Levels of blocks, racks and hosts (Kueue's Topology).",
     "users": "Accounts of people.",
     "workload-priority-classes": "Priorities of workloads (Kueue's WorkloadPriorityClass).",

@@ -35,7 +35,7 @@ class ErrorSerializer(serializers.Serializer[Any]):
     """The body of every error."""
 
     reason = serializers.CharField(help_text="A stable identifier that clients may test for.")
-    message = serializers.CharField(help_text="Text for people; it may change.")
+    message = serializers.CharField(help_text="Human-readable text; it may change.")
     errors = LocatedErrorSerializer(many=True)  # type: ignore[assignment]  # a field of that name, as DRF allows
     error = serializers.CharField(
         required=False, help_text="For device logins: `authorization_pending`, `slow_down` ... (RFC 8628)."

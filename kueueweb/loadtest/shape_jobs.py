@@ -36,7 +36,7 @@ def queue_objects(shape: Shape, node_count: int) -> list[JsonObject]:
     others = [item for item in objects if item["kind"] != "Node"]
     if shape.topology:
         if not node_count:
-            raise InvalidShape("topology: the shape needs nodes of its own; let them be made with --nodes 1")
+            raise InvalidShape("topology: the shape needs nodes of its own; create them with --nodes 1")
     else:
         others = [_without_labels(item) if item["kind"] == "ResourceFlavor" else item for item in others]
         nodes = [_node(number) for number in range(node_count)]
@@ -125,8 +125,8 @@ def _kinds(client: ClusterClient, objects: list[JsonObject]) -> Iterator[Kind]:
             kind = client.kind_named(*key)
             if kind is None:
                 raise InvalidShape(
-                    f"apiVersion: Not found: the cluster does not serve {key[1]} of {key[0]}; where kueueweb decides "
-                    "without serving Kueue's objects, name its server with --server, and the queues go there"
+                    f"apiVersion: Not found: the cluster does not serve {key[1]} of {key[0]}; if kueueweb decides "
+                    f"without serving Kueue's objects, name its server with --server, to create the queues there"
                 )
             found[key] = kind
         yield found[key]

@@ -78,7 +78,7 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         method="with_parent",
         help_text="The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants.",
     )
-    search = filters.CharFilter(method="search_key", help_text="A part of `namespace/name`; ignores case.")
+    search = filters.CharFilter(method="search_key", help_text="A substring of `namespace/name`, ignoring case.")
     node = filters.CharFilter(method="on_node", help_text="Workloads with a pod on this node.")
     resource = filters.CharFilter(method="asking_for", help_text="Workloads that request this resource.")
     label = filters.CharFilter(

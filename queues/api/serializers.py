@@ -154,11 +154,15 @@ class VariantSerializer(Shape):
     flavor = serializers.CharField()
     status = serializers.ChoiceField(WORKLOAD_STATUSES)
     state = serializers.ChoiceField(WORKLOAD_STATES)
-    active = serializers.BooleanField(help_text="False: it does not try, as a variant that is preferred has quota.")
+    active = serializers.BooleanField(
+        help_text="False: it does not compete for quota, because a preferred variant has it."
+    )
     reason = serializers.CharField(help_text="Why it waits or ended; stable.")
     message = serializers.CharField(help_text="The same as a sentence.")
     admitted_at = serializers.DateTimeField(allow_null=True)
-    gate_opened_at = serializers.DateTimeField(allow_null=True, help_text="Since when it may preempt; null: not.")
+    gate_opened_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was allowed to preempt; null: it is not allowed to."
+    )
 
 
 class WorkloadDetailSerializer(WorkloadSerializer):

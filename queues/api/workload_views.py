@@ -144,7 +144,7 @@ class WorkloadsView(ClusterView):
             raise ValidationError(dict.fromkeys(unused, rule))
         for name in ("cluster_queue", "local_queue", "namespace"):
             if "," in query_text(parameters, name):
-                raise ValidationError({name: "Positions are those of one ClusterQueue: give one name."})
+                raise ValidationError({name: "Positions belong to one ClusterQueue: name only one."})
         for name, text, most in (("after", after, 10**9), ("limit", limit, 1000)):
             if not (text.isascii() and text.isdigit() and int(text[:10]) <= most):
                 raise ValidationError({name: f"{text!r} is not a whole number up to {most}."})

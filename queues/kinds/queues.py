@@ -449,8 +449,8 @@ CLUSTER_QUEUE: Final = Kind(
             AnnotatedChoice(BackfillPolicy),
             annotation=_BACKFILL,
             help=(
-                "Beyond Kueue: easy gives the first workload that must wait a planned start by the time limits of "
-                "others, and later workloads may not delay it. Empty: Kueue's rules."
+                "Beyond Kueue: with `easy`, the first workload that must wait gets a planned start, computed from "
+                "the time limits of running workloads, and later workloads may not delay it. Empty: Kueue's rules."
             ),
         ),
     ),

@@ -87,7 +87,8 @@ RESERVATION: Final = Kind(
             "The reserved nodes: those with one of the names or with all the labels; with a count, as many of them."
         ),
         "allowed": Group(
-            "Any match permits a workload to use the nodes in the windows. Without entries it is maintenance."
+            "A workload that matches any entry may use the nodes during the windows. Without entries, the windows "
+            "are for maintenance."
         ),
     },
     fields=(
@@ -111,13 +112,15 @@ RESERVATION: Final = Kind(
             "recurrence",
             "spec.recurrence",
             Choice(Recurrence, Recurrence.NONE),
-            help="Daily or Weekly: the window returns every 24 hours, or every 7 days, whatever the summer time.",
+            help="Daily or Weekly: the window recurs every 24 hours or every 7 days, regardless of daylight saving"
+            " time.",
         ),
         Field(
             "until",
             "spec.until",
             Moment(optional=True),
-            help="No window starts at this time or later; without it the windows return for ever.",
+            help="The end of the recurrence: no window starts at this time or later. Without it, the windows recur"
+            " forever.",
         ),
         Field(
             "node_names",
@@ -138,7 +141,8 @@ RESERVATION: Final = Kind(
             "spec.nodes.count",
             Integer(minimum=1),
             json="nodes.count",
-            help="As many of these nodes, or of all nodes: the first by name that are ready and not cordoned.",
+            help="Reserve this many of these nodes, or of all nodes: the first by name that are ready and not "
+            "cordoned.",
         ),
         Field(
             "allowed_namespaces",
@@ -172,8 +176,8 @@ RESERVATION: Final = Kind(
             "if_busy",
             "spec.ifBusy",
             Choice(BusyPolicy, BusyPolicy.WAIT),
-            help="What happens at the start to workloads that use the nodes and are not allowed: Wait lets them run, "
-            "and the window is Busy until they end; Evict evicts them.",
+            help="The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets "
+            "them run, and the window is Busy until they end; Evict evicts them.",
         ),
         Field(
             "comment",

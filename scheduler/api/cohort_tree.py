@@ -96,8 +96,8 @@ class CohortTreeSerializer(Shape):
     source = serializers.ChoiceField(  # type: ignore[assignment]  # a field of that name, as DRF allows
         SOURCES,
         help_text=(
-            "`live`: the scheduler's numbers; `rows`: computed from the database, because no scheduler leads, or, of "
-            "the past, because it had just decided."
+            "`live`: the scheduler's numbers. `rows`: computed from the database, because no scheduler leads or, "
+            "for a past moment, because a decision had just been made."
         ),
     )
     time = serializers.DateTimeField()

@@ -75,7 +75,9 @@ class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     workload = NamesFilter(field_name="workload_name")
     workload_uid = filters.UUIDFilter()
     cluster_queue = NamesFilter(field_name="cluster_queue_name")
-    search = filters.CharFilter(field_name="workload_name", lookup_expr="icontains", help_text="A part of the name.")
+    search = filters.CharFilter(
+        field_name="workload_name", lookup_expr="icontains", help_text="A substring of the name."
+    )
     action = NamesFilter()
     reason = NamesFilter()
     since = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="gte")

@@ -116,7 +116,7 @@ class VictimSerializer(WaitingSerializer):
 
 
 class PriorityFactorsSerializer(serializers.Serializer[Any]):
-    """A multifactor priority and the weighted parts that it is the sum of."""
+    """A multifactor priority and its weighted parts, which add up to it."""
 
     priority = serializers.IntegerField()
     age = serializers.FloatField()
@@ -165,7 +165,9 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     remedy = serializers.CharField(allow_blank=True, help_text="A change that would let it start.")
     cluster_queue = serializers.CharField(allow_blank=True)
     strict = serializers.BooleanField(help_text="Whether the workloads ahead must start first (StrictFIFO).")
-    position = serializers.IntegerField(help_text="Its position in its ClusterQueue, from 1; 0: it is in no queue.")
+    position = serializers.IntegerField(
+        help_text="The workload's position in its ClusterQueue, from 1; 0: it is in no queue."
+    )
     waiting = serializers.IntegerField(
         help_text="The number of pending workloads in its ClusterQueue, including this one."
     )

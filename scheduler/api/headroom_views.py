@@ -47,7 +47,9 @@ class HeadroomSerializer(serializers.Serializer[Any]):
     """The headroom of the requesting user in a LocalQueue."""
 
     cluster_queue = serializers.CharField()
-    active = serializers.BooleanField(help_text="False: the queue starts no workload, whatever is free.")
+    active = serializers.BooleanField(
+        help_text="False: the queue starts no workload, even if quota and devices are free."
+    )
     message = serializers.CharField(allow_blank=True, help_text="Why the queue starts no workload.")
     workloads = serializers.IntegerField(
         allow_null=True, help_text="The number of workloads that the limits still allow. Null: not limited."

@@ -114,7 +114,8 @@ class HealthSerializer(serializers.Serializer[Any]):
     job_kinds = JobKindsSerializer()
     other_kueueweb = serializers.CharField(
         allow_blank=True,
-        help_text="Another kueueweb that pushes to the cluster: this installation writes nothing to it meanwhile.",
+        help_text="Another installation of kueueweb that pushes to the cluster. This installation writes nothing "
+        "to the cluster until the other one stops.",
     )
     kueue = KueueHealthSerializer()
 

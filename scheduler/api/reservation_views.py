@@ -174,7 +174,9 @@ class ClosedOutSerializer(serializers.Serializer[Any]):
     """Numbers of waiting workloads that could not use the nodes if they started now."""
 
     without_limit = serializers.IntegerField()
-    too_long = serializers.IntegerField(help_text="With a time limit that lasts into the window.")
+    too_long = serializers.IntegerField(
+        help_text="The number of workloads with a time limit that reaches into the window."
+    )
 
 
 class ReservationPreviewSerializer(serializers.Serializer[Any]):

@@ -209,7 +209,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {plain_words(error.reason)}") from error
     except (HTTPException, ValueError) as error:  # not HTTP, or not a valid URL
-        raise WebhookFailed(f"the answer cannot be read: {plain_words(error)}") from error
+        raise WebhookFailed(f"the response cannot be read: {plain_words(error)}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
         if isinstance(getattr(error, "reason", None), AddressNotAllowed):
             raise WebhookFailed(str(error.reason)) from error  # type: ignore[attr-defined]  # a URLError has one

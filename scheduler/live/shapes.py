@@ -54,7 +54,7 @@ class LiveClusterQueue(TypedDict):
     cohort: str
     active: bool
     reason: Annotated[str, Meta(description="Why it is not active, as a stable identifier.")]
-    message: Annotated[str, Meta(description="Why it is not active, as text for people.")]
+    message: Annotated[str, Meta(description="Why it is not active, as human-readable text.")]
     pending: int
     inadmissible: int
     reserving: int
@@ -113,7 +113,7 @@ class LiveDeviceUnits(TypedDict):
 
     device: str
     parts: Annotated[str, Meta(description="The vendor's term for slots: slots, MIG instances, DRS slices.")]
-    cores_unit: Annotated[str, Meta(description="%, compute units, AI cores, cores.")]
+    cores_unit: Annotated[str, Meta(description="Units of cores: %, compute units, AI cores or cores.")]
     cores: int
     used_cores: int
 

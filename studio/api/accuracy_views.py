@@ -24,12 +24,14 @@ class AccuracySerializer(serializers.Serializer[Any]):
     """The accuracy of estimates whose workloads have started. A figure is null without data."""
 
     count = serializers.IntegerField()
-    unknown = serializers.IntegerField(help_text="Among `count`: no start could be estimated. None of them is covered.")
+    unknown = serializers.IntegerField(
+        help_text="The number of these whose start could not be estimated. They count as not covered."
+    )
     coverage = serializers.FloatField(
         allow_null=True, help_text="The share of starts between p10 and p90; 0.8 for correct estimates."
     )
     coverage_by_fifth = serializers.ListField(
-        child=serializers.FloatField(), help_text="The same in each fifth of the known ones, the shortest first."
+        child=serializers.FloatField(), help_text="The same for each fifth of the known run times, the shortest first."
     )
     median_error_seconds = serializers.FloatField(
         allow_null=True, help_text="The median of the absolute difference between p50 and the start."
@@ -41,7 +43,7 @@ class AccuracySerializer(serializers.Serializer[Any]):
 
 
 class StageAccuracySerializer(AccuracySerializer):
-    """The accuracy of estimates that were made when their workloads had waited for so long."""
+    """The accuracy of estimates that were made after this waiting time."""
 
     stage_seconds = serializers.IntegerField(help_text="0: at submission.")
 

@@ -11,12 +11,12 @@ class PlanChangeSerializer(serializers.Serializer[Any]):
     """An object that an applied plan changed."""
 
     action = serializers.ChoiceField(
-        PLAN_ACTIONS, help_text="The result for the object; unchanged: it was as the plan wants it."
+        PLAN_ACTIONS, help_text="The result for the object; `unchanged`: it already was as planned."
     )
     kind = serializers.CharField()
     namespace = serializers.CharField(allow_blank=True)
     name = serializers.CharField()
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="Such as what a deletion waits for.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="For example, what a deletion waits for.")
 
 
 class MovedSerializer(serializers.Serializer[Any]):
@@ -34,7 +34,8 @@ class PlanResultSerializer(serializers.Serializer[Any]):
     objects = PlanChangeSerializer(many=True)
     moved = MovedSerializer()
     request_id = serializers.CharField(
-        allow_blank=True, help_text="Of this request: the audit has a record with it for each changed object."
+        allow_blank=True,
+        help_text="The id of this request. The audit has a record with this id for each changed object.",
     )
 
 

@@ -38,7 +38,9 @@ class QuotaEffectSerializer(serializers.Serializer[Any]):
     nominal_before = serializers.IntegerField()
     nominal = serializers.IntegerField()
     used = serializers.IntegerField(help_text="Current usage by admitted workloads.")
-    over = serializers.IntegerField(help_text="Usage above the own and borrowed quota. It shrinks as workloads end.")
+    over = serializers.IntegerField(
+        help_text="Usage beyond the queue's own and borrowed quota. It shrinks as workloads end."
+    )
 
 
 class InactiveQueueSerializer(serializers.Serializer[Any]):
@@ -52,7 +54,7 @@ class EffectsSerializer(serializers.Serializer[Any]):
     """The immediate effects: a comparison of the next cycles with and without the change."""
 
     complete = serializers.BooleanField(
-        help_text="False if the time was over before the cycles came to rest: more effects may follow."
+        help_text="False if time ran out before the cycles were idle: there may be more effects."
     )
     starts = AffectedWorkloadsSerializer(help_text="Workloads that would get quota.")
     waits = AffectedWorkloadsSerializer(help_text="Workloads that would start without the change, but wait with it.")

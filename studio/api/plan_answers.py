@@ -51,7 +51,7 @@ class FirstAnswerSerializer(serializers.Serializer[Any]):
 
 
 class NewWaitSerializer(serializers.Serializer[Any]):
-    """A workload that would wait with the plan and not without it, or would wait for another reason."""
+    """A workload that would wait because of the plan, or for another reason than without it."""
 
     workload = serializers.CharField()
     cluster_queue = serializers.CharField(allow_blank=True, help_text=_HIDDEN)
@@ -61,7 +61,7 @@ class NewWaitSerializer(serializers.Serializer[Any]):
 
 
 class NewWaitsSerializer(serializers.Serializer[Any]):
-    """Workloads that would wait with the plan and not without it, or would wait for another reason."""
+    """Workloads that would wait because of the plan, or for another reason than without it."""
 
     count = serializers.IntegerField()
     workloads = NewWaitSerializer(many=True, help_text="The first of them that the user may see.")

@@ -62,7 +62,7 @@ class QuestionRequestSerializer(serializers.Serializer[Any]):
         default=0,
         min_value=0,
         max_value=MAX_HOURS,
-        help_text="Of `what-if`: look so many hours ahead after the whole answer. 0: do not.",
+        help_text="For `what-if`: the number of hours to simulate after the complete answer. 0: none.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class QuestionSummarySerializer(serializers.Serializer[Any]):
 class QuestionSerializer(QuestionSummarySerializer):
     """A question, and its answer in the field of its kind."""
 
-    plan = serializers.CharField(allow_null=True, help_text="The text that was asked; null for another kind.")
+    plan = serializers.CharField(allow_null=True, help_text="The text of the question; null for another kind.")
     hours = serializers.IntegerField(help_text="The hours ahead that were asked for.")
     remedies = RemediesSerializer(allow_null=True, help_text="Null for another kind, and until it is answered.")
     what_if = WhatIfSerializer(

@@ -36,7 +36,7 @@ class RemedySerializer(serializers.Serializer[Any]):
     after = serializers.DictField(child=serializers.JSONField(), help_text="The same, with the change.")
     workloads = AffectedWorkloadsSerializer(help_text="The workloads that end or move.")
     at_least = serializers.IntegerField(help_text="The fewest workloads that would have to end; 0 for other kinds.")
-    monotone = serializers.BooleanField(help_text="False if a larger amount was also found to start it.")
+    monotone = serializers.BooleanField(help_text="False if a larger amount may also start the workload.")
     effects = AffectedSerializer()
 
 

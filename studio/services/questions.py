@@ -58,7 +58,7 @@ def ask_question(
         User.objects.select_for_update().get(pk=user.pk)  # two at once are counted one after the other
         if _questions_of(user).filter(state__in=OPEN_STATES).count() >= MAX_OPEN_PER_USER:
             raise LimitReached(
-                f"You have {MAX_OPEN_PER_USER} questions without an answer, which is the most. Wait, or delete one.",
+                f"You have {MAX_OPEN_PER_USER} unanswered questions, the maximum. Wait, or delete one.",
                 retry_after=5,
             )
         _forget_oldest(user, kind)
@@ -84,7 +84,7 @@ def save_question(question: Question, name: str) -> None:
 
 def _require_room(user: User) -> None:
     if _questions_of(user).exclude(name="").count() >= MAX_SAVED_PER_USER:
-        raise LimitReached(f"You have saved {MAX_SAVED_PER_USER} plans, which is the most. Delete one.")
+        raise LimitReached(f"You have saved {MAX_SAVED_PER_USER} plans, the maximum. Delete one.")
 
 
 def _forget_oldest(user: User, kind: QuestionKind) -> None:

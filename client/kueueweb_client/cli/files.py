@@ -44,7 +44,7 @@ def texts(names: list[str], *, recursive: bool = False) -> Iterator[tuple[str, s
         inside = path.rglob("*") if recursive else path.glob("*")
         found = sorted(file for file in inside if file.suffix in _SUFFIXES) if path.is_dir() else [path]
         if not found:
-            raise ClientError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder; -R reads those within it, too")
+            raise ClientError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder; -R also reads nested folders")
         for file in found:
             yield str(file), file.read_text(encoding="utf-8")
 

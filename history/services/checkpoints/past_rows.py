@@ -116,7 +116,9 @@ def showing_rows(found: Checkpoint, *, hidden: Collection[str] = ()) -> Iterator
     Raises NoCheckpoint if it is damaged or gone, and TooManyPastReads."""
     with transaction.atomic():
         if not take_one_of(LockedWork.PAST_READS, READERS):
-            raise TooManyPastReads(f"{READERS} requests read the past, the most at once. Try again in seconds.")
+            raise TooManyPastReads(
+                f"{READERS} requests already read the past, the maximum at a time. Try again in a few seconds."
+            )
         try:
             _show(_content_of(found), hidden)
         except (DamagedContent, DatabaseError) as error:

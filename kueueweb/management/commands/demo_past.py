@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("This command writes a history that never was. Set DEMO=true to allow it.")
+            raise CommandError("This command writes an invented history. Set DEMO=true to allow it.")
         cluster = Cluster.objects.filter(name="default", simulated=True).first()
         if cluster is None:
             raise CommandError("The cluster 'default' of this database does not belong to a demo.")

@@ -78,7 +78,8 @@ class Command(migrate.Command):
                 with connection.cursor() as cursor:
                     cursor.execute("RESET lock_timeout")
         raise CommandError(
-            "A table was in use all the time. Find the session that uses it (SELECT * FROM pg_stat_activity), and run "
+            "A table was in use the whole time. Find the session that uses it (SELECT * FROM pg_stat_activity), "
+            "and run "
             "migrate again: it continues where it stopped."
         )
 

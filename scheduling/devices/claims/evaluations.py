@@ -167,8 +167,8 @@ class Evaluations:
         used = self._in_use.get(namespace, Counter())
         if any(kind not in used for kind in kinds) and len({*used, *kinds}) > MAX_KINDS:
             raise TooManyKinds(
-                f"the workloads of a namespace may request {MAX_KINDS} kinds of devices with selectors or capacity at "
-                "a time"
+                f"the workloads of a namespace may request at most {MAX_KINDS} kinds of devices with selectors or "
+                "capacity at a time"
             )
 
     # -- evaluations ---------------------------------------------------------------------------------------------------

@@ -83,8 +83,8 @@ def _require_complete(answer: Mapping[str, Any]) -> None:
     """Refuse an answer whose cycles were not idle in time, as the REST API does: its effects are known in part."""
     if not answer["whole"]["effects"]["complete"]:
         raise CommandError(
-            "Nothing was stored: the time was over before the cycles were idle, so the effects of the plan are not "
-            "known. Raise --seconds."
+            "Nothing was stored: time ran out before the cycles were idle, so the effects of the plan are unknown."
+            " Raise --seconds."
         )
 
 

@@ -285,7 +285,7 @@ class TestReadersAtOnce:
         with showing_rows(found):
             in_another_session(read)
         in_another_session(read)
-        assert refused == ["1 requests read the past, the most at once. Try again in seconds.", ""]
+        assert refused == ["1 requests already read the past, the maximum at a time. Try again in a few seconds.", ""]
 
 
 class TestThinning:

@@ -253,7 +253,7 @@ def set_up(day: Day) -> None:
     day.call(
         "put", "local-queues/{namespace}/{name}/", {"cluster_queue": "research"}, namespace=NAMESPACE, name="research"
     )
-    priority = {"value": 1000, "description": "Results that people wait for."}
+    priority = {"value": 1000, "description": "Results of questions that users wait for."}
     day.call("put", "workload-priority-classes/{name}/", priority, name="urgent")
     day.call("patch", "workload-priority-classes/{name}/", {"description": "Before all others."}, name="urgent")
 

@@ -191,8 +191,8 @@ def test_a_silent_url_is_asked_once_and_backs_off_for_everyone(
 @pytest.mark.parametrize(
     ("words", "drip", "said"),
     [
-        (b"SSH-2.0-OpenSSH\r\n\r\n", b"", "the answer cannot be read: SSH-2.0-OpenSSH"),
-        (b"\0\r\n\r\n", b"", "the answer cannot be read: ?"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", b"", "the response cannot be read: SSH-2.0-OpenSSH"),
+        (b"\0\r\n\r\n", b"", "the response cannot be read: ?"),
         (b"HTTP/1.1 500 \0\r\n\r\n", b"", "the answer was 500 ?"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"", "does not have the required form"),
         (b"HTTP/1.1 200 OK\r\n\r\n", b" ", "no answer: "),
