@@ -98,19 +98,6 @@ class Effects:
     complete: bool
 
 
-def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
-    """Run cycles until they are idle or `go_on` returns False, then undo them all. `go_on` is called between cycles.
-
-    A workload that is preempted or drained counts as stopped in the next cycle.
-    """
-    point = world.savepoint()
-    try:
-        loads, inactive = present_state(world)
-        return replace(decide_ahead(world, now, go_on), loads=loads, inactive=inactive)
-    finally:
-        world.undo(point)
-
-
 def present_state(world: World) -> tuple[dict[Place, Load], dict[str, str]]:
     """Return the present loads of all quotas, and the ClusterQueues that admit no workloads, with the reason."""
     inactive = {
@@ -136,7 +123,10 @@ def effects(before: Outlook, after: Outlook) -> Effects:
 
 
 def decide_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
-    """`look_ahead` without loads, and without undoing anything: the caller holds a savepoint."""
+    """Run cycles until they are idle or `go_on` returns False, which is called between cycles. The caller undoes them.
+
+    A workload that is preempted or drained counts as stopped in the next cycle. The outlook has no loads.
+    """
     stopped = dict(world.drained_workloads())
     evictions = {key: eviction(world, key, queue, stop_reason(world, queue), now) for key, queue in stopped.items()}
     for key in stopped:

@@ -225,16 +225,6 @@ def clusters_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Cluster]:
     return found.filter(pk__in=bindings.values("cluster"))
 
 
-def may(user: AbstractBaseUser | AnonymousUser, verb: Verb, kind: str, namespace: str = "") -> bool:
-    """Return whether the user has this verb on the kind in every cluster ("" for kinds without a namespace)."""
-    return access_of(user).may(verb, kind, namespace)
-
-
-def visible_namespaces(user: AbstractBaseUser | AnonymousUser) -> frozenset[str] | None:
-    """Return the namespaces that the user may read in every cluster; None means all of them."""
-    return access_of(user).visible_namespaces()
-
-
 def forget_bindings(sender: Any, instance: AbstractBaseUser, **_: Any) -> None:
     """Receiver of `post_delete` of users: delete their bindings, so that a new user of the same name starts without
     rights."""

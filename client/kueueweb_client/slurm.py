@@ -43,7 +43,6 @@ _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _MAX_SCRIPT_BYTES: Final = 100_000
 """A little less than the kernel takes as one argument."""
 _MAX_ARRAY: Final = 1000
-_UNITS: Final = {"K": "Ki", "M": "Mi", "G": "Gi", "T": "Ti"}
 
 
 class SlurmError(ClientError):

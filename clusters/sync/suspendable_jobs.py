@@ -81,7 +81,6 @@ _WHOLE_PATIENCE_SECONDS: Final = 4.0
 _OWNERS_CACHED_SECONDS: Final = 30.0
 """How long the owners of running parts are known: each change of a part asks for them."""
 _OF_JOBS: Final = "job_id = ANY(%s) AND (NOT job_id = ANY(%s::bigint[]) OR status <> %s) ORDER BY id"
-_SIZES: Final = ("count", "minCount")
 _SLICE: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 
 

@@ -17,7 +17,6 @@ _BASIC: Final = ("cpu", "memory")
 _ROOT: Final = "root"
 _MILLI: Final = 10**6
 _SHOWN: Final = {"cpu": 1000, "memory": 2**30, PODS: 1}
-_RUNNING: Final = ("Inqueue", "Running")
 
 
 def _vector(amounts: Mapping[str, Any] | None) -> dict[str, float]:

@@ -17,7 +17,6 @@ from scheduling.policies.headroom import (
 )
 from scheduling.policies.resource_vector import total_of
 
-_ROOT: Final = "root"
 _SHOWN_NANOS: Final = {"vcore": 10**6, "memory": 2**30 * NANOS}
 """The unit of a recorded amount: thousandths of a core, GiB, and whole units otherwise."""
 

@@ -59,11 +59,6 @@ SLICE_TOPOLOGY: Final = "kueue.x-k8s.io/podset-slice-required-topology"
 SLICE_SIZE: Final = "kueue.x-k8s.io/podset-slice-size"
 SLICE_CONSTRAINTS: Final = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
 POD_SET_GROUP: Final = "kueue.x-k8s.io/podset-group-name"
-TOPOLOGY: Final = (
-    REQUIRED_TOPOLOGY, PREFERRED_TOPOLOGY, UNCONSTRAINED_TOPOLOGY, SLICE_TOPOLOGY, SLICE_SIZE, SLICE_CONSTRAINTS,
-    POD_SET_GROUP,
-)  # fmt: skip
-"""The annotations of a pod template about topology."""
 
 JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 """Kubernetes' label that identifies a job's pods."""

@@ -98,13 +98,6 @@ def read_changes(cluster_id: int, notes_of_a_line: int, outdated: Mapping[int, s
     return Changes(int(found[0][0]), tuple(note[0] for note in notes), by_kind)
 
 
-def forget_changes(ids: tuple[int, ...]) -> None:
-    """Delete notes that a batch has seen."""
-    if ids:
-        with connection.cursor() as cursor:
-            cursor.execute(FORGET_CHANGES, [list(ids)])
-
-
 def forget_all_changes(cluster_id: int) -> None:
     """Delete every note visible to this transaction. A full load in the same snapshot has read the rows."""
     with connection.cursor() as cursor:

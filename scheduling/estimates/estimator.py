@@ -36,10 +36,6 @@ class Estimator:
         cut = Snapshot(snapshot.now, snapshot.free, snapshot.running, snapshot.waiting[: index + 1])
         return self._answer(cut, index, self._starts(cut, random, until=index), _paces(cut)[index])
 
-    def estimate_all(self, snapshot: Snapshot, random: np.random.Generator) -> list[StartEstimate]:
-        """Return the estimates of all waiting workloads, in their order, from one forward run."""
-        return self.answers(snapshot, self._starts(snapshot, random, until=None))
-
     def answers(self, snapshot: Snapshot, starts: Floats | None) -> list[StartEstimate]:
         """Return the estimates of all waiting workloads from (D, Q) starts in seconds from now, which any forward run
         may have found: infinite if a workload never starts, None if no run times are known.

@@ -39,11 +39,6 @@ class Survival:
     times: Floats
     log_survival: Floats
 
-    def log_at(self, time: float) -> float:
-        """Return the logarithm of the chance to last longer than `time`."""
-        index = int(np.searchsorted(self.times, time, side="right"))
-        return float(self.log_survival[index - 1]) if index else 0.0
-
     def remaining(self, ages: Floats, uniform: Floats) -> Floats:
         """Return (D, n) remaining times for n ages and (D, n) uniform numbers, given that each run has lasted for its
         age."""

@@ -26,7 +26,6 @@ from scheduling.estimates.snapshot import (
 )
 
 DEVICES_PER_NODE: Final = 8
-_LATER_STAGE: Final = 900
 
 
 @dataclass(frozen=True, slots=True)

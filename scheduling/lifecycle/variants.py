@@ -7,7 +7,7 @@ controller, or None. The caller applies it and calls again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from scheduling.devices.requests.requests import pod_device_request
@@ -72,8 +72,6 @@ _BY_CYCLES = _UNDECIDED | _FOR_GOOD | {
     PendingReason.WAITING_FOR_PLANNED_START,
 }  # fmt: skip
 """The reasons that cycles give. All other changes come from steps, which a parent takes itself."""
-
-Rule = Callable[[Family, float], Step | None]
 
 
 def next_family_step(family: Family, now: float) -> Step | None:

@@ -257,17 +257,6 @@ class PodsReadyReason(StrEnum):
     """All its pods are ready again."""
 
 
-class ReplacementPodsReason(StrEnum):
-    """Reasons of the WaitingForReplacementPods condition, in addition to those of an eviction and
-    PodGroupIncomplete.
-    """
-
-    PODS_FAILED = "PodsFailed"
-    """Members have failed, and the group is incomplete without them."""
-    PODS_READY = "PodsReady"
-    """All members exist and are ready."""
-
-
 class AdmissionCheckStatus(StrEnum):
     """The state of one admission check of a workload."""
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, User
 
 from accounts.models import Role, RoleBinding
-from accounts.services.access import Access, access_of, may, require_all, visible_namespaces
+from accounts.services.access import Access, access_of, require_all
 from foundation.exceptions import NotPermitted
 
 
@@ -74,9 +74,9 @@ def test_says_which_role_is_missing() -> None:
 def test_reads_bindings() -> None:
     user = User.objects.create_user("charlie")
     RoleBinding.objects.create(username=user.username, role=Role.SUBMITTER, namespace="team-a")
-    assert may(user, "submit", "Workload", "team-a")
-    assert visible_namespaces(user) == frozenset({"team-a"})
-    assert visible_namespaces(User.objects.create_superuser("root")) is None
+    assert access_of(user).may("submit", "Workload", "team-a")
+    assert access_of(user).visible_namespaces() == frozenset({"team-a"})
+    assert access_of(User.objects.create_superuser("root")).visible_namespaces() is None
     assert not access_of(AnonymousUser()).has_any_role
     user.is_active = False
     assert not access_of(user).has_any_role

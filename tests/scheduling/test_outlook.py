@@ -3,8 +3,8 @@
 from typing import Any
 
 from scheduling.model.vocabulary import StopPolicy
-from scheduling.outlook import Effects, Load, NodeKind, Outlook, Place, effects, look_ahead
-from tests.scheduling.world_helpers import Builder, Quotas, admissions, cycle, names, preemption
+from scheduling.outlook import Effects, Load, NodeKind, Outlook, Place, effects
+from tests.scheduling.world_helpers import Builder, Quotas, admissions, cycle, look_ahead, names, preemption
 
 NOW = 1000.0
 

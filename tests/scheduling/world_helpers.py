@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from scheduling.model.cluster_queue import (
@@ -32,6 +33,7 @@ from scheduling.model.vocabulary import (
     WithinClusterQueuePolicy,
 )
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
+from scheduling.outlook import Outlook, decide_ahead, present_state
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
@@ -238,3 +240,13 @@ def reason_of(world: World, name: str) -> str:
     assert found is not None
     condition = found.condition(ConditionType.QUOTA_RESERVED)
     return condition.reason if condition is not None and condition.status is ConditionStatus.FALSE else ""
+
+
+def look_ahead(world: World, now: float, go_on: Callable[[], bool] = lambda: True) -> Outlook:
+    """Return the outlook with its loads, and undo the cycles."""
+    point = world.savepoint()
+    try:
+        loads, inactive = present_state(world)
+        return replace(decide_ahead(world, now, go_on), loads=loads, inactive=inactive)
+    finally:
+        world.undo(point)

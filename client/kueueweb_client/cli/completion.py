@@ -112,4 +112,3 @@ def _names_of(kind: str) -> Any:
 
 workload_names = _names_of("workload")
 node_names = _names_of("node")
-cluster_queue_names = _names_of("clusterqueue")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kueueweb_client.cells import NONE, Column, Row, find, shown
+from kueueweb_client.cells import Column, Row, find
 from kueueweb_client.cli.session import write_now as write
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ClientError
@@ -300,8 +300,3 @@ def _camel(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): _camel(each) for key, each in value.items()}
     return [_camel(each) for each in value] if isinstance(value, list) else value
-
-
-def cells_of(*values: Any) -> list[str]:
-    """Write values as cells."""
-    return [NONE if value is None else shown(value) for value in values]

@@ -7,7 +7,7 @@ change; a caller whose pods change at once reports it from inside of the call.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -183,8 +183,3 @@ class JobController:
         """Cancel the delayed actions of the same kind: one restart of the job answers for all."""
         for pod in [pod for pod, waiting in self.delayed.items() if waiting.action is action]:
             del self.delayed[pod]
-
-
-def started(controller: JobController, pods: Iterable[JobPod]) -> None:
-    """Take over a job that already has pods, without an event for any of them."""
-    controller.pods = {pod.name: pod for pod in pods}

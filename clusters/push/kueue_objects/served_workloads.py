@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -34,8 +33,6 @@ from queues.models import ServedObject, Workload
 from queues.services.pod_groups.life import is_composed
 from queues.services.workload_objects import workload_manifest, workload_status
 from scheduling.model.vocabulary import WorkloadStatus
-
-_log = logging.getLogger(__name__)
 
 _BATCH: Final = 500
 _STATUS_SECONDS: Final = 1.0

@@ -19,9 +19,9 @@ from scheduling.model.selectors import LabelSelector
 from scheduling.model.vendor import NVIDIA
 from scheduling.model.vocabulary import ConditionType, MigrationMode
 from scheduling.model.workload import Workload
-from scheduling.outlook import effects, look_ahead
+from scheduling.outlook import effects
 from scheduling.run_until_idle import run_until_idle
-from tests.scheduling.world_helpers import NAMESPACE, Builder, Quotas, group, pod_set, preemption, workload
+from tests.scheduling.world_helpers import NAMESPACE, Builder, Quotas, group, look_ahead, pod_set, preemption, workload
 
 FLAVORS = ("reservation", "on-demand", "spot")
 TRY = ConcurrentAdmission()
