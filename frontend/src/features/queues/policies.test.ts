@@ -25,7 +25,7 @@ test("the rules of a queue are sentences, each with the field that it comes from
     "Higher priorities are served first, then older workloads; a workload that fits may overtake one that does not.",
     "Workloads of lower priority are preempted in this queue.",
     "Lent quota is reclaimed from workloads of any priority.",
-    "It preempts priorities up to 100 in order to borrow.",
+    "It preempts workloads up to priority 100 in order to borrow.",
     "A workload is protected from preemption for its first 10m.",
   ]);
   expect(rules(QUEUE)[1]?.field).toBe("preemption.withinClusterQueue: LowerPriority");
