@@ -1,14 +1,15 @@
 """The client of a Kubernetes API server, real or simulated.
 
-The package `kubernetes` provides authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
-magnitude faster than the package's typed models. Requests are paced by a token bucket. All errors are
-`ClusterError`.
+The package `kubernetes` provides authentication, TLS and connections. Requests and objects are plain JSON (`orjson`):
+the package's own requests take twice the processor, and its typed models ten times. Requests are paced by a token
+bucket. All errors are `ClusterError`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import ssl
 import threading
 import time
@@ -18,6 +19,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import orjson
 import urllib3
@@ -123,8 +125,8 @@ class ClusterClient:
         self._read_only = read_only
         # urllib3 reopens closed connections; responses are checked here.
         configuration.retries = urllib3.Retry(total=1, status=0, redirect=0, respect_retry_after_header=False)
-        self._api = ApiClient(configuration)
-        self._api.user_agent = FIELD_MANAGER
+        self._configuration = configuration
+        self._connections: urllib3.PoolManager = ApiClient(configuration).rest_client.pool_manager
         self._pace = pace or TokenBucket(REQUESTS_PER_SECOND, BURST)
         self.server = str(configuration.host)
 
@@ -422,24 +424,43 @@ class ClusterClient:
         query: Mapping[str, str],
         body: Mapping[str, Any] | None = None,
         content_type: str = "application/json",
-        timeout: Any = _REQUEST_SECONDS,
+        timeout: float | tuple[float, float] = _REQUEST_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
-        from kubernetes.client import ApiException
-
         if self._read_only and method != "GET":
             raise ClusterError(HTTPStatus.FORBIDDEN, "ReadOnly", f"{method} {path}: this client only reads")
-        parameters = [(key, value) for key, value in query.items() if value]
-        headers = {"Accept": "application/json", "Content-Type": content_type}
-        request = self._api.param_serialize(
-            method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
-        )
+        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": FIELD_MANAGER}
+        credentials = self._configuration.auth_settings().get("BearerToken")  # first: it may read the kubeconfig again
+        if credentials is not None:
+            headers[credentials["key"]] = credentials["value"]
+        parameters = "&".join(f"{key}={quote(value)}" for key, value in query.items() if value)
         try:
-            answer = self._api.call_api(*request, _request_timeout=timeout).response
-        except (urllib3.exceptions.HTTPError, ApiException, OSError) as error:
+            answer = self._connections.urlopen(
+                method,
+                f"{self._configuration.host}{path}{'?' if parameters else ''}{parameters}",
+                body=None if body is None else _encoded(body),
+                headers=headers,
+                timeout=_timeout(timeout),
+                preload_content=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterUnreachable(f"{self.server}: {_cause(error)}") from error
         if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
             raise error_of_answer(answer.status, answer.data, retry_after_seconds(answer.headers.get("Retry-After")))
-        return answer  # type: ignore[no-any-return]  # the package is not typed
+        return answer
+
+
+def _timeout(seconds: float | tuple[float, float]) -> urllib3.Timeout:
+    """Return the timeout of a request as a whole, or of its connection and of each read."""
+    if isinstance(seconds, tuple):
+        return urllib3.Timeout(connect=seconds[0], read=seconds[1])
+    return urllib3.Timeout(total=seconds)
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:  # too deep for orjson, or with a number or a text that only Python's encoder takes
+        return json.dumps(body).encode()
 
 
 def _cause(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from clusters.push.kueues_lease import release
 from clusters.push.lost_pods import delete_lost_pods
 from clusters.push.sweep import push_pending
 from clusters.push.sweep_lock import sweep_lock
+from clusters.request_threads import processor_seconds
 from foundation.chores import runs_while
 from foundation.heartbeat import Role, note_recovery
 from foundation.wake_ups import FORCED_DELETION_TASK, PUSH_TASK, RELEASE_TASK, request_push, wake_taken
@@ -55,9 +56,9 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in due:
         _keep_sweeps_apart(found)
         wake_taken(PUSH_TASK, found.name)
-        before = time.thread_time()
+        before = processor_seconds()
         push_pending(found)
-        _paces[found.pk].spent(time.thread_time() - before)
+        _paces[found.pk].spent(processor_seconds() - before)
 
 
 def _keep_sweeps_apart(cluster: Cluster) -> None:

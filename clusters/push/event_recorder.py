@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import EVENTS
 from clusters.client import ClusterClient
+from clusters.request_threads import carry_out
 from scheduling.model.times import rfc3339
 
 _log = logging.getLogger(__name__)
@@ -46,6 +49,18 @@ class Regarding:
     def reference(self) -> dict[str, Any]:
         found = {"apiVersion": self.api_version, "kind": self.kind, "name": self.name, "uid": self.uid}
         return {**found, "namespace": self.namespace} if self.namespace else found
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An event to write. `row`: the key of the recorded event that it tells; 0: none is recorded."""
+
+    regarding: Regarding
+    reason: str
+    message: str
+    at: datetime
+    warning: bool = False
+    row: int = 0
 
 
 @dataclass(slots=True)
@@ -102,6 +117,26 @@ class EventRecorder:
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
+
+    def record_all(self, notices: Sequence[Notice]) -> tuple[list[Notice], ClusterUnreachable | None]:
+        """Write events from several threads, those of one object in their order.
+
+        Returns the ones that are left, without an answer, and the reason.
+        """
+        by_object: dict[Regarding, list[Notice]] = {}
+        for notice in notices:
+            by_object.setdefault(notice.regarding, []).append(notice)
+        left = [list(each) for each in by_object.values()]
+        results = carry_out([partial(self._record_in_order, each) for each in left])
+        unanswered = (result for result in results if isinstance(result, ClusterUnreachable))
+        return [notice for each in left for notice in each], next(unanswered, None)
+
+    def _record_in_order(self, notices: list[Notice]) -> None:
+        """Write an object's events, and remove each from the list."""
+        while notices:
+            notice = notices[0]
+            self.record(notice.regarding, notice.reason, notice.message, notice.at, warning=notice.warning)
+            del notices[0]
 
     def record(self, regarding: Regarding, reason: str, message: str, at: datetime, *, warning: bool = False) -> None:
         """Write an event, or count it if it exists. A failure is logged and otherwise ignored. Raises

@@ -64,7 +64,7 @@ from clusters.push.installation import pushes_alone
 from clusters.push.jobs.plain_pods import PlainPods
 from clusters.push.jobs.pushed_objects import PushedObjects, is_job_of
 from clusters.push.jobs.suspendable_jobs import NotYet, SuspendableJobs
-from clusters.push.kueue_objects.serving import serve
+from clusters.push.kueue_objects.serving import Serving
 from clusters.push.kueues_lease import keeps_kueue_waiting
 from clusters.push.lost_pods import delete_pods_of_gone_nodes
 from clusters.push.pod_owners import owners_of
@@ -158,22 +158,30 @@ def push_pending(
             if not keeps_kueue_waiting(cluster, client):
                 _log.warning("Cluster %s: nothing is pushed, because a Kueue holds its leader's lease.", cluster.name)
                 return report
-            may_start = None
-            if cluster.serves_kueue:
-                may_start = _admitted(cluster)
-                serve(cluster, client, clock)
-                work = work_of(cluster)  # to serve the objects takes requests, and changes rows
-            if work.asks_for_nodes:
-                ProvisioningRequests(cluster, client, clock).follow()
-                work = work_of(cluster)  # for the same reason
-            if work.tells or work.tells_of_makers or work.follows_pods:
-                around = surroundings_of(cluster, work.version or "")
-                _Sweep(cluster, client, report, clock, around).do(work, may_start)
+            _push(cluster, client, report, clock, work)
             note_recovery(Role.CLUSTER_PUSH, cluster.name)
         except ClusterError as error:
             note_failure(Role.CLUSTER_PUSH, cluster.name, time.monotonic() - began)
             _log.warning("The sweep of cluster %s ended early; the next one continues: %s", cluster.name, error)
     return report
+
+
+def _push(cluster: Cluster, client: ClusterClient, report: PushReport, clock: Callable[[], float], work: Work) -> None:
+    """Write Kueue's objects, where they are served, and everything else. Raises ClusterError."""
+    may_start, later, serving = None, frozenset[int](), None
+    if cluster.serves_kueue:
+        may_start = _admitted(cluster)
+        serving = Serving(cluster, client, clock)
+        later = serving.before_jobs()
+        work = work_of(cluster)  # to serve the objects takes requests, and changes rows
+    if work.asks_for_nodes:
+        ProvisioningRequests(cluster, client, clock).follow()
+        work = work_of(cluster)  # for the same reason
+    if work.tells or work.tells_of_makers or work.follows_pods:
+        around = surroundings_of(cluster, work.version or "")
+        _Sweep(cluster, client, report, clock, around).do(work, may_start, later)
+    if serving is not None:
+        serving.after_jobs()
 
 
 def _admitted(cluster: Cluster) -> set[int]:
@@ -210,20 +218,21 @@ class _Sweep:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
 
-    def do(self, work: Work, may_start: Collection[int] | None) -> None:
+    def do(self, work: Work, may_start: Collection[int] | None, later: Collection[int]) -> None:
         """Do the parts that have rows to work on."""
         if work.tells:
-            self.tell(may_start)
+            self.tell(may_start, later)
         if work.tells_of_makers:
             self.tell_of_makers()
         if work.follows_pods:
             self.follow_pods()
 
-    def tell(self, may_start: Collection[int] | None = None) -> None:
+    def tell(self, may_start: Collection[int] | None = None, later: Collection[int] = ()) -> None:
         """Push each unpushed workload in the order of keys.
 
         A refused workload does not delay the others. `may_start` are the keys of the workloads whose pods may start
-        now, None for all; pods of other workloads start with the next sweep.
+        now, None for all; pods of other workloads start with the next sweep, which also pushes the workloads of
+        `later`.
         """
         due = {"cluster": self._cluster.pk, "now": self._now(), "limit": _BATCH}
         after = 0
@@ -232,7 +241,7 @@ class _Sweep:
             self._look_up(rows)
             try:
                 for row in rows:
-                    if may_start is None or row.pk in may_start or not runs(row):
+                    if row.pk not in later and (may_start is None or row.pk in may_start or not runs(row)):
                         self._tell_one(row)
             finally:
                 self._mark_pushed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from django.core.cache import cache
@@ -13,7 +13,7 @@ from accounts.models import Cluster
 from clusters.api_objects import Kind
 from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
-from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.push.event_recorder import EventRecorder, Notice, Regarding
 from clusters.served.workload_specs import KIND
 from queues.manifests.pod_group import POD_GROUP
 from queues.models import Job, ServedObject, Workload, WorkloadEvent
@@ -29,6 +29,15 @@ _LATE_SECONDS: Final = 60.0
 _EXCESS: Final = "ExcessPodDeleted"
 _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose", _EXCESS})
 """Events that Kueue writes on the job, or a pod of it, only."""
+_OURS: Final = frozenset({"Created"})
+"""Events that Kueue does not write: it says on the job that it created the Workload."""
+_of_created: Final[dict[tuple[str, int], list[Notice]]] = {}
+
+
+def events_of_created(cluster: Cluster, client: ClusterClient) -> list[Notice]:
+    """Return the events of created Workloads, which have no rows: they are appended to this list, and removed when they
+    are written."""
+    return _of_created.setdefault((client.server, cluster.pk), [])
 
 
 class WorkloadEvents:
@@ -44,40 +53,52 @@ class WorkloadEvents:
         self._recorder = EventRecorder(client)
         self._key = f"cluster-events:{cluster.pk}"
 
-    def tell(self) -> None:
-        """Raises ClusterUnreachable; the remaining events are written later."""
+    def tell(self, waiting: Collection[tuple[str, str]] = ()) -> bool:
+        """Write the events of created objects and the recorded ones. Returns whether some are left.
+
+        * waiting: (namespace, name) of workloads whose objects do not exist or are outdated: their events wait, too.
+
+        Raises ClusterUnreachable; the remaining events are written later.
+        """
         state = cache.get(self._key)
         if state is None:
             newest = WorkloadEvent.objects.filter(cluster=self._cluster).aggregate(newest=Max("pk"))["newest"]
-            self._remember(newest or 0, {})
-            return
+            state = {"since": newest or 0, "told": []}
+            self._remember(state["since"], {}, ())
         told: dict[int, float] = dict(state["told"])
-        since, rows = self._untold(state["since"], told)
-        if not rows:
-            return
-        objects = _Objects(self._cluster, self._client, self._resource, rows)
-        try:
+        since, untold = self._untold(state["since"], told)
+        rows = [row for row in untold if (row.namespace, row.workload_name) not in waiting][:_BATCH]
+        created = events_of_created(self._cluster, self._client)
+        left, unreachable = self._recorder.record_all([*created, *self._notices(rows)])
+        created[:] = [notice for notice in left if not notice.row][-_MAX_BACKLOG:]
+        if rows:
+            unwritten = {notice.row for notice in left}
+            told |= {row.pk: row.at.timestamp() for row in rows if row.pk not in unwritten}
+            self._remember(since, told, [row.pk for row in untold if row.pk not in told])
+        if unreachable is not None:
+            raise unreachable
+        return len(rows) < len(untold)
+
+    def _notices(self, rows: Sequence[WorkloadEvent]) -> Iterator[Notice]:
+        if rows:
+            objects = _Objects(self._cluster, self._client, self._resource, rows)
             for row in rows:
-                for regarding, reason, message in objects.notices(row):
-                    warning = row.type == "Warning" and reason == row.reason
-                    self._recorder.record(regarding, reason, message, row.at, warning=warning)
-                told[row.pk] = row.at.timestamp()
-        finally:
-            self._remember(since, told)
+                yield from objects.notices(row)
 
     def _untold(self, since: int, told: Mapping[int, float]) -> tuple[int, list[WorkloadEvent]]:
-        """From which key on, and the next rows. A low key may be committed after a higher one."""
+        """From which key on, and the rows since, in order. A low key may be committed after a higher one."""
         rows = WorkloadEvent.objects.filter(cluster=self._cluster, pk__gt=since).exclude(pk__in=told)
         newest = list(rows.order_by("-pk")[: _MAX_BACKLOG + 1])
         if len(newest) > _MAX_BACKLOG:
             since = newest.pop().pk
             _log.warning("Cluster %s: too many events; those before %d are left out", self._cluster, since)
-        return since, newest[::-1][:_BATCH]
+        return since, newest[::-1]
 
-    def _remember(self, since: int, told: Mapping[int, float]) -> None:
-        """Rows of a minute ago are all committed, so of these the last key is enough."""
+    def _remember(self, since: int, told: Mapping[int, float], untold: Collection[int]) -> None:
+        """Rows of a minute ago are all committed, so of these the last key before an untold row is enough."""
         settled = max(told.values(), default=0.0) - _LATE_SECONDS
-        since = max([since, *(pk for pk, at in told.items() if at < settled)])
+        first = min(untold, default=None)
+        since = max([since, *(pk for pk, at in told.items() if at < settled and (first is None or pk < first))])
         recent = [(pk, at) for pk, at in told.items() if pk > since]
         cache.set(self._key, {"since": since, "told": recent}, timeout=None)
 
@@ -101,10 +122,15 @@ class _Objects:
             self._members.setdefault(member.group_id or 0, []).append(member)
         self._jobs: dict[int, list[Regarding]] = {}
 
-    def notices(self, row: WorkloadEvent) -> Iterator[tuple[Regarding, str, str]]:
-        """Yield the notices of an event: (object, reason, message)."""
+    def notices(self, row: WorkloadEvent) -> Iterator[Notice]:
+        """Yield the notices of a recorded event, of each object that it is about."""
+        for regarding, reason, message in self._told(row):
+            warning = row.type == "Warning" and reason == row.reason
+            yield Notice(regarding, reason, message, row.at, warning, row.pk)
+
+    def _told(self, row: WorkloadEvent) -> Iterator[tuple[Regarding, str, str]]:
         uid = self._uids.get((row.namespace, row.workload_name))
-        if uid and row.reason not in _OF_THE_JOB:
+        if uid and row.reason not in _OF_THE_JOB | _OURS:
             regarding = Regarding(self._resource.api_version, KIND, row.namespace, row.workload_name, uid)
             yield regarding, row.reason, row.message
         workload = self._workloads.get(row.workload_uid)

@@ -151,7 +151,7 @@ def test_without_a_url_the_kubeconfig_says_where_and_who(tmp_path: Path, monkeyp
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(path))
     client = connect()
     assert client.server == "https://lab.example:6443"
-    assert "secret" in str(client._api.configuration.auth_settings())
+    assert "secret" in str(client._configuration.auth_settings())
 
 
 def test_without_any_configuration_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

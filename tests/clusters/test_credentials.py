@@ -131,7 +131,7 @@ def test_an_untrusted_certificate_is_the_first_thing_that_the_error_says(
 
 def test_no_credentials_are_sent_in_the_clear(kubeconfig: Path) -> None:
     kubeconfig.write_text(content(("lab", "http://127.0.0.1:9")))
-    assert "lab-token" not in str(connect("http://127.0.0.1:9")._api.configuration.auth_settings())
+    assert "lab-token" not in str(connect("http://127.0.0.1:9")._configuration.auth_settings())
 
 
 def test_an_address_without_any_credentials_says_so(kubeconfig: Path) -> None:

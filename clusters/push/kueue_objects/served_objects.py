@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from django.db.models import Q
 
 from accounts.models import Cluster
-from accounts.services.object_status import STATUS_READERS, Status
+from accounts.services.object_status import STATUS_READERS
 from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import JsonObject
 from clusters.api_objects import Kind as Resource
 from clusters.client import ClusterClient
 from clusters.push.kueue_objects.refusals import note_refusal
 from clusters.push.kueue_objects.served_events import tell_of_overwriting
-from clusters.push.kueue_objects.served_status import tell_status
+from clusters.push.kueue_objects.served_status import differs, tell_status
 from clusters.push.namespaces import make_namespace
+from clusters.request_threads import carry_out
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, WITH_FINALIZER, note, note_absence, read_object
-from clusters.served.served_rows import Row, entries, read_rows, row_version, split
+from clusters.served.kept_entries import keep_all
+from clusters.served.served_rows import Row, entries, read_rows, row_versions, split
 from kinds.declaration import Kind
 from queues.kinds import KINDS
 from queues.models import ServedObject
+from queues.services.configuration import objects
 
 _log = logging.getLogger(__name__)
 
@@ -50,18 +54,24 @@ class ServedObjects:
     def tell(self) -> None:
         """Write the objects, each after the objects that it refers to. Raises ClusterUnreachable; a refused object is
         tried again later."""
-        kinds = [kind for name, kind in KINDS.items() if name in self._served]
-        for kind in kinds:
-            self._tell_kind(kind)
-        for kind in kinds:
-            if kind.name in STATUS_READERS:
+        for name, keys in self._due().items():
+            self._tell_kind(KINDS[name], keys)
+
+    def tell_statuses(self) -> None:
+        """Write the statuses that have changed. Raises ClusterUnreachable; a refused one is tried again later."""
+        for name, kind in KINDS.items():
+            if name in self._served and name in STATUS_READERS:
                 self._tell_statuses(kind)
 
-    def _tell_kind(self, kind: Kind) -> None:
-        due = self._due(kind)
-        rows = read_rows(self._cluster, kind, due.keys()) if due else {}
-        for key in sorted(due):
-            entry = due[key]
+    def _tell_kind(self, kind: Kind, keys: Collection[str]) -> None:
+        names = {split(key)[1] for key in keys}
+        known = {entry.key: entry for entry in entries(self._cluster, kind.name).filter(name__in=names)}
+        rows = read_rows(self._cluster, kind, keys)
+        for key in sorted(keys):
+            namespace, name = split(key)
+            entry = known.get(key) or ServedObject(
+                cluster=self._cluster, kind=kind.name, namespace=namespace, name=name
+            )
             try:
                 self._settle(kind, entry, rows.get(key))
             except ClusterUnreachable:
@@ -69,25 +79,25 @@ class ServedObjects:
             except ClusterError as refusal:
                 note_refusal(self._cluster, entry, refusal, self._now)
 
-    def _due(self, kind: Kind) -> dict[str, ServedObject]:
-        """Return the entry of each object whose row has changed since both agreed, is new, or was deleted."""
-        known = {entry.key: entry for entry in entries(self._cluster, kind.name)}
-        columns = ["name", "row_version", *(["namespace"] if kind.namespaced else [])]
-        rows = kind.model.objects.filter(cluster=self._cluster).annotate(row_version=row_version(kind.model))
-        versions = {
-            "/".join(filter(None, (row.get("namespace", ""), row["name"]))): row["row_version"]
-            for row in rows.values(*columns)
+    def _due(self) -> dict[str, set[str]]:
+        """Return by kind, in their order, the keys of the objects whose rows have changed since both agreed, are new,
+        or were deleted."""
+        kinds = [kind for name, kind in KINDS.items() if name in self._served]
+        due: dict[str, set[str]] = {kind.name: set() for kind in kinds}
+        columns = ("kind", "namespace", "name", "row_version", "retry_at", "uid", "held", "deleting")
+        known = {
+            (kind, namespace, name): (version, retry_at, kind in WITH_FINALIZER and uid and not held and not deleting)
+            for kind, namespace, name, version, retry_at, uid, held, deleting in ServedObject.objects.filter(
+                cluster=self._cluster, kind__in=due
+            ).values_list(*columns)
         }
-        due: dict[str, ServedObject] = {}
-        for key, version in versions.items():
-            namespace, name = split(key)
-            entry = known.get(key) or ServedObject(
-                cluster=self._cluster, kind=kind.name, namespace=namespace, name=name
-            )
-            if entry.row_version != version or _is_to_be_held(entry):
-                due[key] = entry
-        due |= {key: entry for key, entry in known.items() if key not in versions}
-        return {key: entry for key, entry in due.items() if entry.retry_at is None or entry.retry_at <= self._now}
+        versions = row_versions(self._cluster, kinds)
+        for key in known.keys() | versions.keys():
+            version, retry_at, is_to_be_held = known.get(key, (None, None, False))
+            if (version != versions.get(key) or is_to_be_held) and (retry_at is None or retry_at <= self._now):
+                kind, namespace, name = key
+                due[kind].add(f"{namespace}/{name}" if namespace else name)
+        return {kind: keys for kind, keys in due.items() if keys}
 
     def _settle(self, kind: Kind, entry: ServedObject, row: Row | None, attempt: int = 1) -> None:
         side = row.side if row is not None else Side(ABSENT, self._now)
@@ -222,29 +232,39 @@ class ServedObjects:
         # An object without a stored version has changed: the watcher updates the row first.
         there = entries(self._cluster, kind.name).exclude(uid="").exclude(resource_version="").filter(deleting=False)
         due = {entry.key: entry for entry in there.filter(Q(status_told_at=None) | Q(status_told_at__lte=recent))}
-        rows = [row.row for row in read_rows(self._cluster, kind, due.keys()).values()] if due else []
-        statuses = STATUS_READERS[kind.name](self._cluster, rows) if rows else []
-        for row, status in zip(rows, statuses, strict=True):
-            key = f"{row.namespace}/{row.name}" if kind.namespaced else row.name
-            self._tell_status(kind, due[key], status)
-
-    def _tell_status(self, kind: Kind, entry: ServedObject, status: Status) -> None:
-        try:
-            told = tell_status(self._client, self._served[kind.name], entry, status)
-        except ClusterUnreachable:
-            raise
-        except ClusterError as refusal:
-            if refusal.not_found:
-                entry.deleting = True  # nothing more to write; the watcher deletes the row
-                entry.keep()
-                return
-            if not refusal.conflict:  # otherwise the watcher reads the change first
-                _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, refusal)
-            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
+        if not due:
             return
-        if told:
+        names = {split(key)[1] for key in due}
+        keyed = {_key(kind, row): row for row in objects(self._cluster, kind).filter(name__in=names)}
+        rows = [row for key, row in keyed.items() if key in due]
+        statuses = STATUS_READERS[kind.name](self._cluster, rows) if rows else []
+        resource = self._served[kind.name]
+        told = [(due[_key(kind, row)], status) for row, status in zip(rows, statuses, strict=True)]
+        told = [(entry, status) for entry, status in told if differs(resource, entry, status)]
+        results = carry_out([partial(tell_status, self._client, resource, entry, status) for entry, status in told])
+        kept = [entry for (entry, _), result in zip(told, results, strict=True) if self._is_kept(entry, result)]
+        keep_all(kept)
+        unreachable = [result for result in results if isinstance(result, ClusterUnreachable)]
+        if unreachable:
+            raise unreachable[0]
+
+    def _is_kept(self, entry: ServedObject, result: bool | ClusterError) -> bool:
+        """Return whether to store the entry after its status was written, or the server has refused it."""
+        if not isinstance(result, ClusterError):
             entry.status_told_at = self._now
-            entry.keep()
+            return True
+        if result.not_found:
+            entry.deleting = True  # nothing more to write; the watcher deletes the row
+            return True
+        if not isinstance(result, ClusterUnreachable):
+            if not result.conflict:  # otherwise the watcher reads the change first
+                _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, result)
+            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
+        return False
+
+
+def _key(kind: Kind, row: Any) -> str:
+    return f"{row.namespace}/{row.name}" if kind.namespaced else str(row.name)
 
 
 def _is_to_be_held(entry: ServedObject) -> bool:

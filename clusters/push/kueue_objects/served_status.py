@@ -62,12 +62,10 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
     Returns whether there was anything to write. Raises ClusterError, with `conflict` if the object has changed since it
     was read; an edit, a deletion or a check's answer is then read first.
     """
-    if entry.kind == "AdmissionCheck" and not status:
-        return False  # another controller reports whether it is active
+    if not differs(resource, entry, status):
+        return False
     keys = _names(entry.kind, resource.api_version)
     wanted = _wanted(status, keys, entry)
-    if all(_same(entry.status.get(key), wanted.get(key)) for key in keys.values()):
-        return False
     stored = _apply(client, resource, entry, wanted)
     surplus = _surplus(stored.get("status") or {}, wanted, keys.values())
     if surplus:
@@ -81,6 +79,15 @@ def tell_status(client: ClusterClient, resource: Kind, entry: ServedObject, stat
     # until it changes.
     entry.status = {**left, **wanted, **_with_others_conditions(stored.get("status") or {}, wanted)}
     return True
+
+
+def differs(resource: Kind, entry: ServedObject, status: Status) -> bool:
+    """Return whether the status differs from the last known one, so that there is anything to write."""
+    if entry.kind == "AdmissionCheck" and not status:
+        return False  # another controller reports whether it is active
+    keys = _names(entry.kind, resource.api_version)
+    wanted = _wanted(status, keys, entry)
+    return not all(_same(entry.status.get(key), wanted.get(key)) for key in keys.values())
 
 
 def _names(kind: str, api_version: str) -> Mapping[str, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 from django.conf import settings
@@ -14,11 +16,14 @@ from clusters.api_errors import ClusterError, ClusterUnreachable
 from clusters.api_objects import JsonObject, Kind
 from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
-from clusters.push.event_recorder import EventRecorder, Regarding
+from clusters.push.event_recorder import Notice, Regarding
 from clusters.push.kueue_objects.refusals import note_refusal
 from clusters.push.kueue_objects.served_status import tell_status
+from clusters.push.workload_events import events_of_created
+from clusters.request_threads import carry_out
 from clusters.served.agreement import ABSENT, Side, Step, settle
 from clusters.served.contents import FINALIZER, last_edit, note_absence
+from clusters.served.kept_entries import keep_all
 from clusters.served.workload_specs import (
     KIND,
     WorkloadRow,
@@ -34,19 +39,24 @@ from queues.services.pod_groups.life import is_composed
 from queues.services.workload_objects import workload_manifest, workload_status
 from scheduling.model.vocabulary import WorkloadStatus
 
-_BATCH: Final = 500
+_CHUNK: Final = 40
+"""Objects that are written before their versions are stored: meanwhile the watcher takes our writes for news."""
+_MAX_IN_SWEEP: Final = 200
+"""Objects that one sweep writes of the workloads that wait for it, and of the others: starts wait for the first."""
 _STATUS_SECONDS: Final = 1.0
 """One status per second for each object. As in Kueue, a status that starts or stops pods is written before they do."""
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 _CHANGED: Final = """
-    SELECT workload.namespace, workload.name FROM queues_workload AS workload
+    SELECT workload.id, workload.namespace, workload.name FROM queues_workload AS workload
         LEFT JOIN queues_servedobject AS served ON served.cluster_id = workload.cluster_id AND served.kind = 'Workload'
             AND served.namespace = workload.namespace AND served.name = workload.name
     WHERE workload.cluster_id = %(cluster)s
         AND (served.id IS NULL AND workload.status <> 'Finished' OR served.row_version <> workload.xmin::text::bigint)
         AND (served.retry_at IS NULL OR served.retry_at <= %(now)s)
-        AND (served.status_told_at IS NULL OR served.status_told_at <= %(recent)s
-            OR workload.push_sequence > workload.pushed_sequence)
+        AND (
+            workload.push_sequence > workload.pushed_sequence
+            OR NOT %(unpushed)s AND (served.status_told_at IS NULL OR served.status_told_at <= %(recent)s)
+        )
     ORDER BY workload.id
 """
 _ORPHANS: Final = """
@@ -58,6 +68,14 @@ _ORPHANS: Final = """
 """
 
 
+class _Result(Enum):
+    """The change of an object's entry that follows from its requests."""
+
+    KEEP = "keep"
+    FORGET = "forget"
+    NONE = "none"
+
+
 class ServedWorkloads:
     """One sweep over the workloads that have changed since their objects were written."""
 
@@ -66,57 +84,99 @@ class ServedWorkloads:
         self._client = client
         self._resource = resource
         self._now = datetime.fromtimestamp(clock(), UTC)
+        self._parents: Mapping[str, str] = {}
+        self._created = events_of_created(cluster, client)
 
-    def tell(self) -> None:
-        """Write the workloads. Raises ClusterUnreachable; refused objects are tried again later."""
-        for entry in list(ServedObject.objects.filter(pk__in=self._orphans())):
-            self._attempt(entry, None)
-        for keys in self._changed():
-            names = {key.rpartition("/")[2] for key in keys}
-            found = ServedObject.objects.filter(cluster=self._cluster, kind=KIND, name__in=names)
-            known = {entry.key: entry for entry in found}
-            # Read the entries first: a change that arrives in between then meets an older version and is not
-            # overwritten with an outdated row.
-            rows = workload_rows(self._cluster, keys)
-            for key, row in rows.items():
-                namespace, name = row.row.namespace, row.row.name
-                entry = known.get(key) or ServedObject(cluster=self._cluster, kind=KIND, namespace=namespace, name=name)
-                self._attempt(entry, row)
+    def tell_unpushed(self) -> frozenset[int]:
+        """Write the workloads whose jobs or pods the sweep changes. Returns the keys of the rows that are left for the
+        next sweep, with their jobs. Raises ClusterUnreachable; refused objects are tried again later."""
+        return frozenset(pk for pk, _, _ in self._tell_changed(unpushed=True))
 
-    def _changed(self) -> Iterator[list[str]]:
-        values: dict[str, Any] = {
-            "cluster": self._cluster.pk, "now": self._now, "recent": self._now - timedelta(seconds=_STATUS_SECONDS),
-        }  # fmt: skip
+    def tell(self) -> frozenset[tuple[str, str]]:
+        """Write all others. Returns (namespace, name) of those that are left for the next sweep. Raises as above."""
+        orphans = [(entry, None) for entry in ServedObject.objects.filter(pk__in=self._orphans())]
+        for start in range(0, len(orphans), _CHUNK):
+            self._tell_together(orphans[start : start + _CHUNK])
+        return frozenset((namespace, name) for _, namespace, name in self._tell_changed(unpushed=False))
+
+    def _tell_changed(self, *, unpushed: bool) -> Sequence[tuple[int, str, str]]:
+        """Write the first ones; return (key, namespace, name) of the others."""
+        recent = self._now - timedelta(seconds=_STATUS_SECONDS)
+        values: dict[str, Any] = {"cluster": self._cluster.pk, "now": self._now, "recent": recent, "unpushed": unpushed}
         with connection.cursor() as cursor:
             cursor.execute(_CHANGED, values)
-            keys = [f"{namespace}/{name}" for namespace, name in cursor.fetchall()]
-        for start in range(0, len(keys), _BATCH):
-            yield keys[start : start + _BATCH]
+            changed: list[tuple[int, str, str]] = cursor.fetchall()
+        written = 0
+        for start in range(0, len(changed), _CHUNK):
+            if written >= _MAX_IN_SWEEP:
+                return changed[start:]
+            chunk = changed[start : start + _CHUNK]
+            written += self._tell_keys([f"{namespace}/{name}" for _, namespace, name in chunk])
+        return ()
+
+    def _tell_keys(self, keys: Collection[str]) -> int:
+        """Write these; return the number of those that had anything to write or were refused."""
+        names = {key.rpartition("/")[2] for key in keys}
+        # Read the entries first: a change that arrives in between then meets an older version and is not
+        # overwritten with an outdated row.
+        known = {entry.key: entry for entry in self._entries(names)}
+        rows = workload_rows(self._cluster, keys)
+        told = [(known.get(key) or self._new_entry(row.row), row) for key, row in rows.items()]
+        written = 0
+        # A variant's object names its parent's, so it is written after it.
+        for has_parent in (False, True):
+            wave = [(entry, row) for entry, row in told if bool(row.row.parent_name) is has_parent]
+            if wave:
+                parents = {row.row.parent_name for _, row in wave} if has_parent else ()
+                self._parents = {entry.key: entry.uid for entry in self._entries(parents)} if has_parent else {}
+                written += self._tell_together(wave)
+        return written
+
+    def _entries(self, names: Collection[str]) -> Sequence[ServedObject]:
+        return list(ServedObject.objects.filter(cluster=self._cluster, kind=KIND, name__in=names))
+
+    def _new_entry(self, row: Workload) -> ServedObject:
+        return ServedObject(cluster=self._cluster, kind=KIND, namespace=row.namespace, name=row.name)
 
     def _orphans(self) -> list[int]:
         with connection.cursor() as cursor:
             cursor.execute(_ORPHANS, {"cluster": self._cluster.pk})
             return [pk for (pk,) in cursor.fetchall()]
 
-    def _attempt(self, entry: ServedObject, row: WorkloadRow | None) -> None:
-        try:
-            self._tell_one(entry, row)
-        except ClusterUnreachable:
-            raise
-        except ClusterError as refusal:
-            if refusal.conflict and entry.pk is not None:
-                # The watcher reads the change first; then the object is written again.
-                ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
-            else:
-                note_refusal(self._cluster, entry, refusal, self._now)
+    def _tell_together(self, told: Sequence[tuple[ServedObject, WorkloadRow | None]]) -> int:
+        """Write some objects, and store their known state; return as above."""
+        results = carry_out([partial(self._tell_one, entry, row) for entry, row in told])
+        kept: list[ServedObject] = []
+        unreachable: ClusterUnreachable | None = None
+        for (entry, _), result in zip(told, results, strict=True):
+            if isinstance(result, ClusterUnreachable):
+                unreachable = result
+            elif isinstance(result, ClusterError):
+                self._note_refusal(entry, result)
+            elif result is _Result.KEEP:
+                kept.append(entry)
+            elif result is _Result.FORGET:
+                entry.forget()
+        keep_all(kept)
+        if unreachable is not None:
+            raise unreachable
+        return sum(result is not _Result.NONE for result in results)
 
-    def _tell_one(self, entry: ServedObject, row: WorkloadRow | None) -> None:
+    def _note_refusal(self, entry: ServedObject, refusal: ClusterError) -> None:
+        if refusal.conflict and entry.pk is not None:
+            # The watcher reads the change first; then the object is written again.
+            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
+        else:
+            note_refusal(self._cluster, entry, refusal, self._now)
+
+    def _tell_one(self, entry: ServedObject, row: WorkloadRow | None) -> _Result:
+        """Write an object. Only requests: it runs in a thread of its own. Raises ClusterError."""
         if row is None:
             self._delete(entry)
-            return
+            return _Result.FORGET
         settled = settle(entry.agreed, row.side, Side(entry.content, entry.edited_at or self._now))
         if settled.step is Step.FOLLOW:
-            return  # the watcher handles it
+            return _Result.NONE  # the watcher handles it
         if settled.step is Step.TELL:
             self._tell_spec(entry, row)
         if entry.uid and not entry.deleting and not _is_to_be_evicted(row.row):
@@ -127,7 +187,7 @@ class ServedWorkloads:
             entry.agreed = row.side.content
         entry.row_version = row.version
         entry.problem, entry.failures, entry.retry_at = "", 0, None
-        entry.keep()
+        return _Result.KEEP
 
     def _tell_spec(self, entry: ServedObject, row: WorkloadRow) -> None:
         if row.side.content == ABSENT:
@@ -168,16 +228,16 @@ class ServedWorkloads:
             # Another client made it first, or Kueue left it: it becomes this workload's object and follows its row.
             stored = there
         else:
-            self._tell_owner(entry, owner)
+            self._note_creation(entry, owner)
         self._note(entry, stored, row)
         if entry.content != row.side.content and not entry.deleting:
             self._replace(entry, row)
 
-    def _tell_owner(self, entry: ServedObject, owner: JsonObject | None) -> None:
+    def _note_creation(self, entry: ServedObject, owner: JsonObject | None) -> None:
         if owner is None or not settings.KUBERNETES_EVENTS:
             return
         job = Regarding(owner["apiVersion"], owner["kind"], entry.namespace, owner["name"], owner["uid"])
-        EventRecorder(self._client).record(job, "CreatedWorkload", f"Created Workload: {entry.key}", self._now)
+        self._created.append(Notice(job, "CreatedWorkload", f"Created Workload: {entry.key}", self._now))
 
     def _owner(self, row: WorkloadRow) -> JsonObject | None:
         """Return the job as the cluster knows it; None if it does not exist yet, or if pods without an owner are the
@@ -201,12 +261,10 @@ class ServedWorkloads:
         name = row.row.parent_name
         if not name:
             return None
-        found = ServedObject.objects.filter(
-            cluster=self._cluster, kind=KIND, namespace=row.row.namespace, name=name
-        ).first()
-        if found is None or not found.uid:
+        uid = self._parents.get(f"{row.row.namespace}/{name}")
+        if not uid:
             raise ClusterError(404, "NotFound", f"its parent Workload {name} does not exist yet")
-        reference = {"apiVersion": self._resource.api_version, "kind": KIND, "name": name, "uid": found.uid}
+        reference = {"apiVersion": self._resource.api_version, "kind": KIND, "name": name, "uid": uid}
         return {**reference, "controller": True, "blockOwnerDeletion": True}
 
     def _replace(self, entry: ServedObject, row: WorkloadRow) -> None:
@@ -265,7 +323,6 @@ class ServedWorkloads:
     def _delete(self, entry: ServedObject) -> None:
         if entry.uid and self._release(entry) is not None:
             self._client.delete(self._resource, entry.namespace, entry.name, uid=entry.uid)
-        entry.forget()
 
     def _tell_status(self, entry: ServedObject, row: WorkloadRow) -> None:
         status = status_in(workload_status(row.row), self._resource.api_version)

@@ -1,4 +1,4 @@
-"""Finds Kueue's kinds that a cluster serves, and sweeps over all of them."""
+"""Finds Kueue's kinds that a cluster serves, and writes all of them in a sweep."""
 
 from __future__ import annotations
 
@@ -17,20 +17,48 @@ from clusters.push.kueue_objects.served_workloads import ServedWorkloads
 from clusters.push.workload_events import WorkloadEvents
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
 from clusters.served.workload_specs import KIND
+from foundation.wake_ups import request_push
 
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
 _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
 
 
+class Serving:
+    """The writes of one sweep. Jobs start between them: as in Kueue, after their workloads show the admission, and
+    before the queues' figures and the events follow."""
+
+    def __init__(self, cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
+        """Raises ClusterError."""
+        served = _served(client)
+        self._cluster = cluster
+        self._objects = ServedObjects(cluster, client, served, clock)
+        self._workloads = ServedWorkloads(cluster, client, served[KIND], clock) if KIND in served else None
+        tells_events = KIND in served and settings.KUBERNETES_EVENTS
+        self._events = WorkloadEvents(cluster, client, served[KIND]) if tells_events else None
+
+    def before_jobs(self) -> frozenset[int]:
+        """Write the configuration, and the workloads whose jobs start, stop or change.
+
+        Returns the keys of the workloads whose jobs must wait for the next sweep. Raises ClusterError.
+        """
+        self._objects.tell()
+        return self._workloads.tell_unpushed() if self._workloads is not None else frozenset()
+
+    def after_jobs(self) -> None:
+        """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
+        waiting = self._workloads.tell() if self._workloads is not None else frozenset()
+        self._objects.tell_statuses()
+        events_left = self._events is not None and self._events.tell(waiting)
+        if waiting or events_left:
+            request_push(self._cluster.name)
+
+
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
-    """Write the rows, their statuses and their events to the cluster. Raises ClusterError."""
-    served = _served(client)
-    ServedObjects(cluster, client, served, clock).tell()
-    if KIND in served:
-        ServedWorkloads(cluster, client, served[KIND], clock).tell()
-        if settings.KUBERNETES_EVENTS:
-            WorkloadEvents(cluster, client, served[KIND]).tell()
+    """Write Kueue's objects without the jobs, as before a Kueue takes over. Raises ClusterError."""
+    serving = Serving(cluster, client, clock)
+    serving.before_jobs()
+    serving.after_jobs()
 
 
 def _served(client: ClusterClient) -> Mapping[str, Kind]:

@@ -1,0 +1,72 @@
+"""Sends requests of one sweep at a time from several threads: most of a request is spent waiting for the server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from django.db import connections
+
+from clusters.api_errors import ClusterError, ClusterUnreachable
+
+_Value = TypeVar("_Value")
+
+THREADS: Final = 8
+"""Requests at a time: fewer than the connections that a client keeps open."""
+
+
+class _Spent(threading.local):
+    seconds: float = 0.0
+
+
+_spent: Final = _Spent()
+
+
+def carry_out(calls: Sequence[Callable[[], _Value]]) -> list[_Value | ClusterError]:
+    """Call each function in one of a few threads; return the results, or the ClusterErrors, in their order.
+
+    Without an answer to one call, no further one begins: each of these results is that ClusterUnreachable. The
+    functions must not use the database, because each thread would open a session of its own.
+    """
+    if len(calls) < 2:
+        return [_tried(call) for call in calls]
+    unreachable: list[ClusterUnreachable] = []
+
+    def one(call: Callable[[], _Value]) -> tuple[_Value | ClusterError, float]:
+        if unreachable:
+            return unreachable[0], 0.0
+        before = time.thread_time()
+        found = _tried(call)
+        if isinstance(found, ClusterUnreachable):
+            unreachable.append(found)
+        return found, time.thread_time() - before
+
+    with ThreadPoolExecutor(min(THREADS, len(calls)), "requests", _refuse_statements) as threads:
+        done = list(threads.map(one, calls))
+    _spent.seconds += sum(seconds for _, seconds in done)
+    return [found for found, _ in done]
+
+
+def processor_seconds() -> float:
+    """Return the processor time that this thread, and those that sent its requests, have taken so far."""
+    return time.thread_time() + _spent.seconds
+
+
+def _tried(call: Callable[[], _Value]) -> _Value | ClusterError:
+    try:
+        return call()
+    except ClusterError as error:
+        return error
+
+
+def _refuse_statements() -> None:
+    """Have a statement in this thread raise: its session would stay open."""
+    for connection in connections.all():
+        connection.execute_wrappers.append(_refuse)
+
+
+def _refuse(*_: Any) -> None:
+    raise RuntimeError("A thread that sends requests uses the database: read the rows before, and store results after.")
