@@ -64,6 +64,8 @@ class Unknown(StrEnum):
     """The forward runs ended at their limit of time before it started: it starts later than they reached."""
     NO_MEMORY = "NoMemory"
     """The memory that a plan's forward runs may take did not suffice."""
+    ERROR = "Error"
+    """A plan's forward runs ended with an error; the studio's log has it."""
 
 
 @dataclass(frozen=True, slots=True)

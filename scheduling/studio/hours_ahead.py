@@ -59,6 +59,8 @@ class HoursAhead:
     """The figures of `hours` whole hours, at most as many as were asked for, by `runs` pairs of forward runs.
 
     `unknown` says why there are none. `ended_runs` is the number of ended runs from which run times are drawn.
+    Queues whose figures differ most, in device hours and then in waiting workloads, are first; queues without figures
+    are last.
     """
 
     asked_hours: int
@@ -102,7 +104,7 @@ def hours_ahead(
         found.run(has_time)
     reach = found.reach if lengths.are_known else 0
     names = sorted({name for side in sides for name in side.queues.values()})
-    queues = tuple(_of_queue(name, [name], lengths, found, reach) for name in names)
+    queues = tuple(sorted((_of_queue(name, [name], lengths, found, reach) for name in names), key=_order))
     unknown = None if reach else Unknown.BEYOND_REACH if lengths.are_known else Unknown.NO_RUN_ENDED
     return HoursAhead(
         hours, reach, found.pairs, history.count, _of_queue("", names, lengths, found, reach), queues, unknown
@@ -115,6 +117,15 @@ def _of_queue(name: str, queues: Sequence[str], lengths: _Lengths, runs: _Runs, 
         return QueueHours(name, workloads, known, None, None)
     before, after = (figures_of(tallies, queues, runs.pairs, reach) for tallies in runs.tallies)
     return QueueHours(name, workloads, known, before, after)
+
+
+def _order(queue: QueueHours) -> tuple[bool, float, float, int, str]:
+    """The largest change first; of equal changes, the queue with the most workloads."""
+    if queue.before is None or queue.after is None:
+        return True, 0.0, 0.0, -queue.workloads, queue.name
+    devices = abs(sum(queue.after.device_hours) - sum(queue.before.device_hours))
+    waiting = abs(sum(queue.after.waiting) - sum(queue.before.waiting))
+    return False, -devices, -waiting, -queue.workloads, queue.name
 
 
 def _prepare(world: World, changes: Iterable[Change], now: float) -> None:

@@ -8,9 +8,12 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from scheduling.estimates.snapshot import Unknown
+from studio.services.looking_ahead import MAX_SHOWN_QUEUES
 from studio.services.visible_names import VisibleNames
 
-UNKNOWN_HOURS: Final = [each.value for each in (Unknown.NO_RUN_ENDED, Unknown.BEYOND_REACH, Unknown.NO_MEMORY)]
+UNKNOWN_HOURS: Final = [
+    each.value for each in (Unknown.NO_RUN_ENDED, Unknown.BEYOND_REACH, Unknown.NO_MEMORY, Unknown.ERROR)
+]
 
 
 def _by_hour(text: str, *, allow_null: bool = False) -> serializers.ListField:
@@ -58,16 +61,25 @@ class HoursAheadSerializer(serializers.Serializer[Any]):
     unknown = serializers.ChoiceField(
         UNKNOWN_HOURS,
         allow_blank=True,
-        help_text="Why there are no figures: too few runs have ended, or the runs reached no whole hour in their time.",
+        help_text="Why there are no figures: too few runs have ended, the runs reached no whole hour in their time, "
+        "needed too much memory, or ended with an error.",
     )
     asked_hours = serializers.IntegerField()
     hours = serializers.IntegerField(help_text="The whole hours that the runs reached in their time.")
     runs = serializers.IntegerField(help_text="Forward runs of each future.")
     ended_runs = serializers.IntegerField(help_text="Ended runs from which run times are drawn.")
     total = QueueHoursSerializer()
-    queues = QueueHoursSerializer(many=True, help_text="Of the ClusterQueues that the user may see.")
+    queues = QueueHoursSerializer(
+        many=True,
+        help_text="Of the ClusterQueues that the user may see, the largest changes first, in device hours and then in "
+        f"waiting workloads; at most {MAX_SHOWN_QUEUES}.",
+    )
+    further_queues = serializers.IntegerField(
+        help_text="The number of ClusterQueues that the user may see and that are not listed."
+    )
 
 
 def shown_hours(found: Mapping[str, Any], names: VisibleNames) -> dict[str, Any]:
     """Return stored hours as this reader may see them."""
-    return {**found, "queues": [each for each in found["queues"] if names.sees_queue(each["name"])]}
+    seen = [each for each in found["queues"] if names.sees_queue(each["name"])]
+    return {**found, "queues": seen[:MAX_SHOWN_QUEUES], "further_queues": len(seen[MAX_SHOWN_QUEUES:])}

@@ -12,8 +12,8 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -36,6 +36,7 @@ from studio.services.leases import (
     take_question,
 )
 from studio.services.live_answers import announce_answer
+from studio.services.looking_ahead import without_hours
 from studio.services.run_histories import RunHistories
 from studio.services.trials import Trial, prepare_trial
 
@@ -63,6 +64,8 @@ class _Running:
     question: Question
     trial: Trial
     child: Child
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """The last answer that the child told before its outcome."""
 
 
 class Studio:
@@ -150,10 +153,14 @@ class Studio:
         kept until it is back."""
         for key, running in [*self._running.items()]:
             first = running.child.take_first()
-            if first is not None and store_first_answer(key, self.id, first):
-                announce_answer(running.question)
+            if first is not None:
+                running.told = first
+                if store_first_answer(key, self.id, first):
+                    announce_answer(running.question)
             outcome = running.child.outcome
             if outcome is not None:
+                if outcome.answer is None:
+                    outcome = without_hours(running.told, int(running.question.inputs.get("hours", 0)), outcome)
                 self._store(running.question, outcome, running.trial)
                 del self._running[key]
 

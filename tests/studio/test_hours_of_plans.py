@@ -113,14 +113,16 @@ def test_the_whole_answer_is_told_before_the_hours(alice: SchemaClient, filled: 
     assert answer["whole"] == told[-1]["whole"]
 
 
-@pytest.mark.parametrize(("fault", "why"), [("memory", "NoMemory"), ("time", "BeyondReach"), ("runs", "NoRunEnded")])
+@pytest.mark.parametrize(
+    ("fault", "why"), [("memory", "NoMemory"), ("error", "Error"), ("time", "BeyondReach"), ("runs", "NoRunEnded")]
+)
 def test_hours_that_cannot_be_looked_at_are_unknown_and_the_plan_has_its_answer(
     alice: SchemaClient, filled: Cluster, monkeypatch: pytest.MonkeyPatch, fault: str, why: str
 ) -> None:
-    if fault == "memory":
+    if fault in {"memory", "error"}:
 
         def fail(*_: Any) -> Any:
-            raise MemoryError
+            raise MemoryError if fault == "memory" else ZeroDivisionError
 
         monkeypatch.setattr(looking_ahead, "hours_ahead", fail)
     elif fault == "time":
@@ -135,7 +137,17 @@ def test_hours_that_cannot_be_looked_at_are_unknown_and_the_plan_has_its_answer(
     assert (hours["unknown"], hours["hours"], hours["total"]["before"]) == (why, 0, None)
 
 
-def test_the_command_prints_the_hours(filled: Cluster, tmp_path: Path) -> None:
+def test_the_largest_changes_are_listed_and_the_other_queues_counted(
+    alice: SchemaClient, filled: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = asked(alice, 2)["what_if"]["hours"]
+    assert ([queue["name"] for queue in hours["queues"]], hours["further_queues"]) == (["main", "apart"], 0)
+    monkeypatch.setattr("studio.api.hour_answers.MAX_SHOWN_QUEUES", 1)
+    hours = asked(alice, 2)["what_if"]["hours"]
+    assert ([queue["name"] for queue in hours["queues"]], hours["further_queues"]) == (["main"], 1)
+
+
+def test_the_command_prints_the_hours(filled: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(PLAN)
     printed = StringIO()
@@ -150,6 +162,11 @@ def test_the_command_prints_the_hours(filled: Cluster, tmp_path: Path) -> None:
     for hours in ("-1", "25"):
         with pytest.raises(CommandError, match=r"^--hours: Invalid value: "):
             call_command("what_if", str(path), "--hours", hours)
+    monkeypatch.setattr("studio.management.commands.what_if.MAX_SHOWN_QUEUES", 1)
+    printed = StringIO()
+    call_command("what_if", str(path), "--hours", "2", stdout=printed)
+    assert "apart" not in printed.getvalue()
+    assert printed.getvalue().endswith("  and 1 further ClusterQueue without a larger change\n")
     UsageRecord.objects.all().delete()
     printed = StringIO()
     call_command("what_if", str(path), "--hours", "2", stdout=printed)

@@ -20,7 +20,7 @@ from accounts.services.cluster_settings import cluster_named
 from foundation.exceptions import KueuewebError
 from scheduling.model.quantity import format_amount
 from scheduling.studio.hours_ahead import MAX_HOURS
-from studio.services.looking_ahead import Ahead
+from studio.services.looking_ahead import MAX_SHOWN_QUEUES, Ahead
 from studio.services.plan_application import apply_plan
 from studio.services.planned_changes import planned_changes
 from studio.services.plans import Plan, read_plan
@@ -162,7 +162,7 @@ def _hours(found: Mapping[str, Any]) -> Iterator[str]:
         f"In the next {hours}, means of {found['runs']} forward runs with run times of "
         f"{found['ended_runs']} ended runs, without later arrivals (without the plan -> with it):"
     )
-    for queue in (found["total"], *found["queues"]):
+    for queue in (found["total"], *found["queues"][:MAX_SHOWN_QUEUES]):
         name = f"ClusterQueue {queue['name']}" if queue["name"] else "All ClusterQueues"
         before, after = queue["before"], queue["after"]
         if before is None or after is None:
@@ -178,6 +178,8 @@ def _hours(found: Mapping[str, Any]) -> Iterator[str]:
             for part, word in (("all_waits_p50", "median"), ("all_waits_p90", "p90"))
         ]
         yield f"  {name}: {', '.join((*parts, *waits))}, {before['waiting'][-1]:.1f} -> {after['waiting'][-1]:.1f} wait"
+    if further := len(found["queues"][MAX_SHOWN_QUEUES:]):
+        yield f"  and {further} further ClusterQueue{'s' * (further > 1)} without a larger change"
 
 
 def _wait(seconds: float | None) -> str:

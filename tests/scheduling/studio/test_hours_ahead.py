@@ -194,6 +194,20 @@ def test_a_queue_of_whose_workloads_no_run_times_are_known_is_unknown() -> None:
     assert (found.total.workloads, found.total.with_run_times) == (3, 2)
 
 
+def test_the_queue_with_the_largest_change_is_first_and_one_without_figures_last() -> None:
+    builder = Builder()
+    for name in ("less", "more", "none", "unknown"):
+        builder.queue(name, {"default": 1})
+        for number in range(9):
+            builder.pending(f"{name}-{number}", name, 1)
+    known = [EndedRun(like_levels("team", name, name, "job", {"cpu": 1000}), HALF_HOUR) for name in ("less", "more")]
+    known += [EndedRun(like_levels("team", "none", "none", "job", {"cpu": 1000}), HALF_HOUR)]
+    changes = [with_cores(builder.world, "less", 2), with_cores(builder.world, "more", 4)]
+    found = ahead(builder.world, changes, RunHistory(known * 10))
+    assert [queue.name for queue in found.queues] == ["more", "less", "none", "unknown"]
+    assert found.queues[-1].before is None
+
+
 def test_a_declared_length_is_known() -> None:
     builder = Builder().queue("q", {"default": 1})
     builder.running("a", "q", 1, maximum_execution_time_seconds=600).pending(

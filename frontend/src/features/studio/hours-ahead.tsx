@@ -64,6 +64,14 @@ export function HoursAhead({ hours, since }: HoursAheadProps) {
         </Text>
         {hours.unknown === "" && <Charts queue={queue} begin={begin} />}
         {hours.unknown === "" && <QueueTable hours={hours} />}
+        {hours.further_queues > 0 && (
+          <Text size="sm" c="var(--kw-muted)">
+            {plural(hours.further_queues, {
+              one: "# further queue, without a larger change, is not listed.",
+              other: "# further queues, without larger changes, are not listed.",
+            })}
+          </Text>
+        )}
       </Stack>
     </Panel>
   );
@@ -75,6 +83,8 @@ function unknownWords({ unknown, ended_runs }: Hours): string {
       return t`Unknown: only ${plural(ended_runs, { one: "# run has", other: "# runs have" })} ended here, and the lengths of these workloads are not declared.`;
     case "NoMemory":
       return t`Unknown: the forward runs need more memory than a question may take.`;
+    case "Error":
+      return t`Unknown: the forward runs ended with an error. The studio's log has it.`;
     default:
       return t`Unknown: the forward runs did not reach a whole hour in their time.`;
   }

@@ -139,6 +139,7 @@ const HOURS = {
   ended_runs: 120,
   total: queueHours("", true),
   queues: [queueHours("research", true), queueHours("new", false)],
+  further_queues: 3,
 };
 
 it("shows the hours ahead by queue, with the runs on which they rest", async () => {
@@ -151,6 +152,7 @@ it("shows the hours ahead by queue, with the runs on which they rest", async () 
   expect(unknown?.textContent).toBe("new–––––");
   expect(screen.getByText(/Means of 16 forward runs .* 120 ended runs; known for 10 of 12/)).toBeTruthy();
   expect(screen.getByText(/reached 2 of 24 hours/)).toBeTruthy();
+  expect(screen.getByText(/3 further queues, .* are not listed/)).toBeTruthy();
   expect(await screen.findByRole("figure", { name: "Waiting workloads: 4,5 then 2,0.5" })).toBeTruthy();
   await userEvent.click(screen.getByRole("combobox", { name: "Queue of the charts" }));
   await userEvent.click(await screen.findByRole("option", { name: "new" }));
@@ -160,7 +162,7 @@ it("shows the hours ahead by queue, with the runs on which they rest", async () 
 
 it("draws the figures of the single queue that the reader sees, not those of all", async () => {
   const all = { ...queueHours("", true), before: figures([40, 50], null), after: figures([20, 30], null) };
-  const hours = { ...HOURS, total: all, queues: [queueHours("research", true)] };
+  const hours = { ...HOURS, total: all, queues: [queueHours("research", true)], further_queues: 0 };
   serve([SAVED, [/^GET .*\/questions\/7\//, question("Answered", WHOLE, "", hours)]]);
   await renderPart(page(7));
   expect(await screen.findByRole("figure", { name: "Waiting workloads: 4,5 then 2,0.5" })).toBeTruthy();
@@ -168,7 +170,15 @@ it("draws the figures of the single queue that the reader sees, not those of all
 
 it("says why the hours ahead are unknown", async () => {
   const nothing = { ...queueHours("", false), before: null, after: null };
-  const unknown = { ...HOURS, unknown: "NoRunEnded", hours: 0, ended_runs: 1, total: nothing, queues: [] };
+  const unknown = {
+    ...HOURS,
+    unknown: "NoRunEnded",
+    hours: 0,
+    ended_runs: 1,
+    total: nothing,
+    queues: [],
+    further_queues: 0,
+  };
   serve([SAVED, [/^GET .*\/questions\/7\//, question("Answered", WHOLE, "", unknown)]]);
   await renderPart(page(7));
   await screen.findByText(/Unknown: only 1 run has ended here/);
