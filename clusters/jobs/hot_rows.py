@@ -16,7 +16,8 @@ from queues.models import Job, PodSet, Workload
 _WORKLOAD: Final = Columns(Workload, "workload")
 _JOB: Final = Columns(Job, "job")
 _WITH_JOBS: Final = f"""
-    SELECT {_WORKLOAD.text}, {_JOB.text} FROM {_WORKLOAD.table} AS workload
+    SELECT {_WORKLOAD.text}, {_JOB.text}, (SELECT xmin::text FROM accounts_cluster WHERE id = %(cluster)s)
+    FROM {_WORKLOAD.table} AS workload
     LEFT JOIN {_JOB.table} AS job ON job.id = workload.job_id WHERE
 """  # noqa: S608 (constants)
 
@@ -35,12 +36,14 @@ def workload_rows(where: str, parameters: Sequence[Any]) -> list[Workload]:
     return _with_pod_sets(instances(Workload, where, parameters))
 
 
-def workload_rows_with_jobs(where: str, parameters: Mapping[str, Any]) -> list[Workload]:
-    """Return the same with their jobs; the condition names the tables `workload` and `job`."""
+def workload_rows_with_jobs(where: str, parameters: Mapping[str, Any]) -> tuple[list[Workload], str]:
+    """Return the same with their jobs, and the version that the row of the cluster `%(cluster)s` has in the same
+    snapshot (`cluster_versions`; empty if there are no workloads). The condition names the tables `workload` and `job`.
+    """
     with connection.cursor() as cursor:
         cursor.execute(f"{_WITH_JOBS} {where}", parameters)
-        rows = [_with_job(values) for values in cursor.fetchall()]
-    return _with_pod_sets(rows)
+        found = cursor.fetchall()
+    return _with_pod_sets([_with_job(values[:-1]) for values in found]), found[0][-1] if found else ""
 
 
 def jobs_without_manifests(cluster: Cluster, kind: str, uids: Collection[Any]) -> list[Job]:

@@ -78,7 +78,7 @@ from foundation.transactions import execute_unnoticed, unnoticed_transaction
 from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import Job, Pod, Workload
 from queues.services.admission_rows import read_conditions
-from queues.services.workloads import raise_push, record_finished, record_stopped
+from queues.services.workloads import raise_push, record_finished, record_stopped, settle_endings
 from scheduling.lifecycle.retention import DEACTIVATIONS, read_retention
 from scheduling.model.vocabulary import ConditionType, FinishedReason, WorkloadStatus
 
@@ -203,17 +203,21 @@ class _Sweep:
         self._client = client
         self._report = report
         self._clock = clock
-        self._flavors = around.flavors
-        self._elsewhere = around.elsewhere
-        self._vendors = around.vendors(cluster)
         self._objects = PushedObjects(cluster, client)
-        self._jobs = SuspendableJobs(cluster, self._objects, around)
-        self._pods = PlainPods(cluster, self._objects, self._flavors)
+        self._use(around)
         self._told: list[tuple[int, int]] = []
         self._traced: list[Workload] = []
         self._applied: set[str] = set()
         self._members: dict[int, list[JobSource]] = {}
         self._places = Places()
+
+    def _use(self, around: Surroundings) -> None:
+        self._version = around.version
+        self._flavors = around.flavors
+        self._elsewhere = around.elsewhere
+        self._vendors = around.vendors(self._cluster)
+        self._jobs = SuspendableJobs(self._cluster, self._objects, around)
+        self._pods = PlainPods(self._cluster, self._objects, self._flavors)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
@@ -235,9 +239,12 @@ class _Sweep:
         `later`.
         """
         due = {"cluster": self._cluster.pk, "now": self._now(), "limit": _BATCH}
-        after = 0
+        after, some_end = 0, False
         while True:
-            rows = workload_rows_with_jobs(_UNPUSHED, {**due, "after": after})
+            rows, version = workload_rows_with_jobs(_UNPUSHED, {**due, "after": after})
+            if rows and version != self._version:
+                # Edited since this sweep began: these workloads may have been admitted by the new configuration.
+                self._use(surroundings_of(self._cluster, version))
             self._look_up(rows)
             try:
                 for row in rows:
@@ -245,9 +252,13 @@ class _Sweep:
                         self._tell_one(row)
             finally:
                 self._mark_pushed()
+            some_end |= any(row.ending is not None for row in rows)
             if len(rows) < _BATCH:
-                return
+                break
             after = rows[-1].pk
+        if some_end:
+            # Their last pods may have ended before the end of their jobs was committed: no event of a pod follows.
+            settle_endings(self._cluster, now=self._now())
 
     def tell_of_makers(self) -> None:
         """Create, change or delete objects that create jobs (such as CronJobs). They have no workload, so they never

@@ -90,4 +90,4 @@ class NodeSync:
         self._versions.pop(name, None)
         if self._failures is not None:
             self._failures.note_gone(name)
-        return forget_node(self._cluster.pk, name, datetime.fromtimestamp(now, UTC))
+        return forget_node(self._cluster.pk, name, datetime.fromtimestamp(now, UTC), keeps_applied=True)

@@ -62,9 +62,9 @@ def sync_node(
         return devices_changed or changed
 
 
-def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool:
+def forget_node(cluster_id: int, name: str, now: datetime | None = None, *, keeps_applied: bool = False) -> bool:
     """Remove a node that left the cluster. While slices that we assigned are held there it stays, not ready, its
-    devices missing."""
+    devices missing; with `keeps_applied`, so does a node that was applied as a manifest, even a moment ago."""
     with hardware_transaction(cluster_id):
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
         if row is None:
@@ -72,7 +72,7 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
         found = DeviceAllocation.objects.filter(node=row, source=AllocationSource.EXTERNAL)
         touched = set(found.filter(device__isnull=False).values_list("device_id", flat=True))
         found.delete()
-        if DeviceAllocation.objects.filter(node=row).exists():
+        if DeviceAllocation.objects.filter(node=row).exists() or (keeps_applied and row.api_version):
             recount(touched)
             missing = row.devices.filter(missing_since__isnull=True).update(missing_since=now or timezone.now())
             was_ready = Node.objects.filter(pk=row.pk, ready=True).update(ready=False)

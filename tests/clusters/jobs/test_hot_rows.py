@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 
+from accounts.cluster_versions import cluster_versions
 from clusters.jobs.hot_rows import jobs_without_manifests, workload_rows, workload_rows_with_jobs
 from clusters.push.desired_state import with_jobs
 from queues.manifests.job_workloads import workload_specs
@@ -43,10 +44,13 @@ def test_workloads_have_all_their_columns_jobs_and_pod_sets() -> None:
     expected = submitted()
     assert [row.job is None for row in expected] == [False, False, True]
     with CaptureQueriesContext(connection) as queries:
-        found = workload_rows_with_jobs("workload.id > %(after)s ORDER BY workload.id", {"after": 0})
+        where, cluster = "workload.id > %(after)s ORDER BY workload.id", expected[0].cluster_id
+        found, version = workload_rows_with_jobs(where, {"after": 0, "cluster": cluster})
         assert [everything(row) for row in found] == [everything(row) for row in expected]
         assert all(pod_set.workload is row for row in found for pod_set in row.pod_sets.all())
     assert len(queries) == 2
+    assert version == cluster_versions()[cluster]
+    assert workload_rows_with_jobs("workload.id < %(after)s", {"after": 0, "cluster": cluster}) == ([], "")
     with CaptureQueriesContext(connection) as queries:
         found = workload_rows("id = ANY(%s) ORDER BY id DESC", [[row.pk for row in expected]])
         assert [(row.pk, len(row.pod_sets.all())) for row in found] == [(row.pk, 1) for row in reversed(expected)]

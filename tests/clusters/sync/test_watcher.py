@@ -21,6 +21,7 @@ from clusters.inbox import Inbox
 from clusters.sync.nodes import NodeSync
 from clusters.sync.watcher import Watcher, _Reflectors
 from gpus.models import Device, Node
+from gpus.services import forget_node
 from queues.models import Pod, PodSet
 from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
@@ -197,3 +198,19 @@ def test_a_list_reads_the_nodes_that_have_another_version(system: System) -> Non
     Node.objects.filter(name=same["metadata"]["name"]).delete()
     nodes.apply([listing], system.now())
     assert Node.objects.get(name=same["metadata"]["name"]).labels["row"] == "b"
+
+
+def test_a_node_that_was_applied_while_it_left_stays_and_is_not_ready(system: System) -> None:
+    nodes = NodeSync(system.cluster)
+    listing = system.client.list(NODES)
+    nodes.apply([listing], system.now())
+    first, second = listing.items
+    for node in (first, second):  # after the sync has read the rows, before it deletes them
+        Node.objects.filter(name=node["metadata"]["name"]).update(api_version="v1")
+    nodes.apply([WatchEvent("DELETED", first)], system.now())
+    assert forget_node(system.cluster.pk, second["metadata"]["name"], keeps_applied=True)
+    assert dict(Node.objects.values_list("name", "ready")) == dict.fromkeys(
+        (first["metadata"]["name"], second["metadata"]["name"]), False
+    )
+    nodes.apply([WatchEvent("ADDED", first)], system.now())
+    assert Node.objects.get(name=first["metadata"]["name"]).ready
