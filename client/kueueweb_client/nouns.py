@@ -226,7 +226,7 @@ NOUNS: Final = (
     _read("LimitRange", "limit-ranges", ("limitranges", "limitrange", "limits"), namespaced=True),
     _read("Reservation", "reservations", ("reservations", "reservation", "resv"),
           ("START", at("spec.start")), ("END", at("spec.end")), ("RECURRENCE", at("spec.recurrence", "None")),
-          ("IFBUSY", at("spec.ifBusy", "Wait"))),
+          ("UNTIL", at("spec.until")), ("COUNT", at("spec.nodes.count")), ("IFBUSY", at("spec.ifBusy", "Wait"))),
     _read("RoleBinding", "role-bindings", ("rolebindings", "rolebinding", "rb"),
           ("ROLE", at("spec.role")), ("USER", at("spec.user")), ("GROUP", at("spec.group"))),
     _read("ConfigMap", "", ("configmaps", "configmap", "cm"), namespaced=True),

@@ -39,6 +39,14 @@ _WRITTEN_ELSEWHERE: Final[Mapping[str, str]] = {
     "ignore-pbs": "#PBS lines are ignored",
     "quiet": "say --parsable", "verbose": "see `kueueweb explain`",
 }  # fmt: skip
+_START_AFTER: Final = "kueueweb.io/start-after"
+_CONDITIONS: Final[Mapping[str, str]] = {"afterok": "", "afterany": "afterany:", "after": "after:"}
+"""The conditions of `--dependency`, as prefixes in the annotation."""
+_REMEDIES: Final[Mapping[str, str]] = {
+    "singleton": "name the job before: --dependency=afterany:NAME",
+    "afternotok": "use afterany, and let the script look at the result",
+    "aftercorr": "use afterok: all tasks of the array before",
+}
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _MAX_SCRIPT_BYTES: Final = 100_000
 """A little less than the kernel takes as one argument."""
@@ -152,6 +160,7 @@ def job_of(
     title = options.pop("job-name", "") or "sbatch"
     labels = _labels(queue, options.pop("qos", ""))
     directory, comment = options.pop("chdir", ""), options.pop("comment", "")
+    before = start_after(options.pop("dependency", ""))
     environment = _environment(options.pop("export", ""), warnings)
     waits = options.pop("wait", None) is not None
     _refuse_others(options)
@@ -172,9 +181,32 @@ def job_of(
     if needs.indices:
         warnings.append("--array: tasks that may run at once start together, when there is room for all of them")
     metadata = {"namespace": namespace, "name": name, "labels": labels}
-    metadata |= {"annotations": {"kueueweb.io/comment": comment}} if comment else {}
+    noted = {"kueueweb.io/comment": comment, _START_AFTER: before}
+    if annotations := {key: text for key, text in noted.items() if text}:
+        metadata["annotations"] = annotations
     spec = {**_job_spec(needs), "template": _template(needs, container)}
     return Submission({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}, warnings, waits)
+
+
+def start_after(text: str) -> str:
+    """`afterok:a:b,afterany:c` as the annotation that says after which jobs a job starts. Raises `SlurmError`."""
+    if "?" in text:
+        raise SlurmError(
+            f"--dependency={text}: Unsupported value: all conditions must hold. Separate them with commas."
+        )
+    found: list[str] = []
+    for part in filter(None, text.split(",")):
+        condition, _, names = part.partition(":")
+        if condition not in _CONDITIONS:
+            remedy = _REMEDIES.get(condition, f"supported conditions: {', '.join(_CONDITIONS)}")
+            raise SlurmError(f"--dependency={part}: Unsupported value: {condition}: {remedy}")
+        for name in names.split(":"):
+            if not name:
+                raise SlurmError(f"--dependency={part}: Required value: the name of a job")
+            if "+" in name:
+                raise SlurmError(f"--dependency={part}: Unsupported value: a job cannot start minutes after another")
+            found.append(_CONDITIONS[condition] + name)
+    return ",".join(dict.fromkeys(found))
 
 
 def _labels(queue: str, qos: str) -> dict[str, str]:

@@ -17,6 +17,8 @@ _STATES: Final = {
     "Admitted": ("R", "RUNNING"),
     "Evicted": ("RQ", "REQUEUED"),
 }
+START_AFTER: Final = "kueueweb.io/start-after"
+"""The annotation of a job that starts after others: lists are asked for it."""
 _FIELD: Final = re.compile(r"%(?P<right>\.?)(?P<size>\d*)(?P<type>[A-Za-z])")
 
 
@@ -107,7 +109,11 @@ def why(row: Row) -> str:
     """Return the reason, in parentheses, why a workload waits."""
     if not row["active"]:
         return "(JobHeldUser)"
-    return "" if state(row)[0] in ("R", "CD", "F", "CA") else f"({row['reason'] or 'None'})"
+    if state(row)[0] in ("R", "CD", "F", "CA"):
+        return ""
+    if row["reason"] == "AdmissionGated" and row["annotations"].get(START_AFTER):
+        return "(Dependency)"
+    return f"({row['reason'] or 'None'})"
 
 
 def read_format(text: str, known: Mapping[str, tuple[str, Cell]]) -> list[tuple[str, str, int, bool]]:

@@ -1,4 +1,8 @@
-"""`kueueweb.io/start-after` of jobs and workloads: the jobs that must have succeeded before."""
+"""`kueueweb.io/start-after` of jobs and workloads: the jobs that must have succeeded, ended or started before.
+
+The conditions have the words of sbatch(1): `NAME` must have succeeded, `afterany:NAME` must have ended, well or not,
+and `after:NAME` must have started.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,18 @@ from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta
 from scheduling.manifest.syntax import dns_subdomain
 
 MAX_JOBS: Final = 64
+ENDED: Final = "afterany"
+STARTED: Final = "after"
 
 
 def jobs_before(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the jobs in the annotation, which is a list with commas; () without one."""
+    """Return the jobs in the annotation, which is a list with commas, with their conditions; () without one."""
     return tuple(name.strip() for name in annotations.get(keys.START_AFTER, "").split(",") if name.strip())
+
+
+def job_named(item: str) -> str:
+    """Return the name of the job in an item of the list."""
+    return item.rpartition(":")[2]
 
 
 def check_start_after(top: FieldReader, meta: ObjectMeta) -> None:
@@ -27,10 +38,15 @@ def check_start_after(top: FieldReader, meta: ObjectMeta) -> None:
         top.report.error(place, text, "Required value", "Name jobs of the namespace.", MistakeReason.REQUIRED)
     if len(names) > MAX_JOBS:
         top.report.error(place, text, f"must name at most {MAX_JOBS} jobs", "", MistakeReason.TOO_MANY)
-    for number, name in enumerate(names):
-        if broken := dns_subdomain(name):
-            top.report.error(place, name, broken)
-        elif name in names[:number]:
-            top.report.error(place, name, "Duplicate value", "Name each job once.", MistakeReason.DUPLICATE)
+    for number, item in enumerate(names):
+        condition, colon, name = item.rpartition(":")
+        if colon and condition not in (ENDED, STARTED):
+            rule = f'Unsupported value: "{condition}": supported conditions are {ENDED}, {STARTED}'
+            remedy = "Name the job alone if it must have succeeded."
+            top.report.error(place, item, rule, remedy, MistakeReason.NOT_SUPPORTED)
+        elif broken := dns_subdomain(name):
+            top.report.error(place, item, broken)
+        elif item in names[:number]:
+            top.report.error(place, item, "Duplicate value", "Name each job once.", MistakeReason.DUPLICATE)
         elif name == meta.name:
-            top.report.error(place, name, "must not name the job itself", "Name other jobs.")
+            top.report.error(place, item, "must not name the job itself", "Name other jobs.")

@@ -71,6 +71,29 @@ def test_options_of_the_command_line_come_before_those_of_the_script() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "annotation"),
+    [
+        ("afterok:a", "a"),
+        ("afterok:a:b,afterany:c,after:d", "a,b,afterany:c,after:d"),
+        ("afterok:a,afterok:a", "a"),
+    ],
+)
+def test_dependencies(text: str, annotation: str) -> None:
+    job, _ = made(f"#!/bin/sh\n#SBATCH -d {text}\nx\n", queue="q")
+    assert job["metadata"]["annotations"] == {"kueueweb.io/start-after": annotation}
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("singleton", "afterany:NAME"), ("afternotok:a", "use afterany"), ("expand:a", "supported conditions"),
+     ("after:a+5", "minutes"), ("afterok:a?afterok:b", "commas"), ("afterok:a:", "Required value")],
+)  # fmt: skip
+def test_other_dependencies_are_refused_with_the_remedy(text: str, remedy: str) -> None:
+    with pytest.raises(SlurmError, match=remedy):
+        made(f"#!/bin/sh\n#SBATCH --dependency={text}\nx\n", queue="q")
+
+
+@pytest.mark.parametrize(
     ("text", "indices", "parallelism"),
     [
         ("0-3", [0, 1, 2, 3], 4),
@@ -103,7 +126,7 @@ def test_times_in_all_forms_of_the_manual(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--nodes=2", "--dependency=afterok:1", "--begin=tomorrow", "--constraint=a100", "-w gpu1", "-x gpu1",
+    ["--nodes=2", "--dependency=singleton", "--begin=tomorrow", "--constraint=a100", "-w gpu1", "-x gpu1",
      "--exclusive", "--licenses=x", "--reservation=x", "--hold", "--gres=shard:1", "--gres=gpu:1,shard:2", "--mem=0",
      "--mem=lots", "-t soon", "--array=a", "--array=0-5000", "--gpu-bind=x", "--frobs=1", "--ntasks=0", "--nice=5"],
 )  # fmt: skip
@@ -242,7 +265,7 @@ def test_reservations_are_applied_shown_and_seen_by_sinfo(alice: Run, tmp_path: 
     )
     assert alice("apply", "-f", str(file)).code == 0
     shown = alice("get", "reservations").output.splitlines()
-    assert shown[0].split() == ["NAME", "START", "END", "RECURRENCE", "IFBUSY", "AGE"]
+    assert shown[0].split() == ["NAME", "START", "END", "RECURRENCE", "UNTIL", "COUNT", "IFBUSY", "AGE"]
     assert [row.split()[0] for row in shown[1:]] == ["course", "firmware"]
     states = {
         node: row.split()[0]
@@ -253,3 +276,11 @@ def test_reservations_are_applied_shown_and_seen_by_sinfo(alice: Run, tmp_path: 
     assert states.get("r3", "idle") == "idle"
     assert alice("delete", "reservation", "firmware").code == 0
     assert [row.split()[0] for row in alice("get", "resv").output.splitlines()[1:]] == ["course"]
+
+
+def test_a_job_that_waits_for_another_has_slurms_reason(alice: Run, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -J late -p queue\nx\n")
+    assert alice("sbatch", "--image", "busybox", "--dependency=afterok:missing", str(script)).code == 0
+    Engine(Cluster.objects.get(), "test").run()
+    assert alice("squeue", "-h", "-o", "%r %R").output == "Dependency (Dependency)\n"

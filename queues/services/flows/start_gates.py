@@ -1,13 +1,14 @@
 """The gates of workloads that start after other jobs (`kueueweb.io/start-after`).
 
-`waits_for` of a row holds the jobs that have not succeeded yet. A job counts once all its workloads have succeeded, and
-then leaves the lists: its later deletion delays no other job. After a failed or cancelled job, none of the jobs that
-name it starts.
+`waits_for` of a row holds the jobs that are not far enough yet. A job counts once all its workloads have succeeded (or
+have ended, or started, as the item says), and then leaves the lists: its later deletion delays no other job. After a
+failed or cancelled job, none of the jobs that wait for its success starts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -15,71 +16,106 @@ from django.db import connection, transaction
 
 from accounts.models import Cluster
 from foundation.wake_ups import wake_scheduler
+from queues.manifests import kueue_keys as keys
 from queues.manifests.job_workloads import JOB_READERS
 from queues.manifests.pod_group import POD_GROUP
+from queues.manifests.start_order import ENDED, STARTED
 from queues.models import Workload
-from queues.services.flows.job_flows import failed_flows, flow_of
 from queues.services.workload_events import log_event
-from scheduling.model.vocabulary import WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
-WAITING: Final = "SELECT FROM queues_workload WHERE waits_for <> '[]' AND status <> 'Finished'"
-"""Finds a row while any workload waits for a job."""
-
-_HAVE_SUCCEEDED: Final = """
-    bool_and(work.status = 'Finished' AND work.conditions @> '[{"type": "Finished", "reason": "Succeeded"}]')"""
-_REPLACED: Final = """work.conditions @> '[{"type": "Finished", "reason": "WorkloadSliceReplaced"}]'"""
-_SUCCEEDED: Final = f"""
-    WITH waited AS (
-        SELECT DISTINCT waiting.namespace, before.name
-        FROM queues_workload AS waiting CROSS JOIN LATERAL jsonb_array_elements_text(waiting.waits_for) AS before (name)
-        WHERE waiting.cluster_id = %s AND waiting.waits_for <> '[]' AND waiting.status <> 'Finished'
+_ENDED: Final = """work.conditions @> '[{{"type": "Finished", "reason": "{}"}}]'"""
+_SUCCEEDED: Final = _ENDED.format(FinishedReason.SUCCEEDED)
+_REPLACED: Final = _ENDED.format(FinishedReason.WORKLOAD_SLICE_REPLACED)
+_JOBS_OF_FLOW: Final = f"""
+    queues_job AS mine JOIN queues_job AS other ON other.cluster_id = mine.cluster_id
+        AND other.namespace = mine.namespace AND other.labels ? '{keys.BY_JOB_FLOW}'
+        AND other.labels ->> '{keys.BY_JOB_FLOW}' = mine.labels ->> '{keys.BY_JOB_FLOW}'"""
+_OF_WAITING: Final = f"""
+    mine.id = waiting.job_id AND starts_with(mine.labels ->> '{keys.BY_JOB_FLOW}', mine.namespace || '.')"""
+_FLOW_HAS_FAILED: Final = f"""
+    EXISTS (
+        SELECT FROM {_JOBS_OF_FLOW} JOIN queues_workload AS work ON work.job_id = other.id WHERE {_OF_WAITING}
+        GROUP BY other.id HAVING bool_and(work.status = 'Finished')
+            AND NOT (bool_and({_SUCCEEDED} OR {_REPLACED}) AND bool_or({_SUCCEEDED}))
+    ) AND NOT EXISTS (
+        SELECT FROM {_JOBS_OF_FLOW} WHERE {_OF_WAITING} AND other.deletion_requested_at IS NOT NULL
+    )"""  # noqa: S608 (constants)
+"""As `FlowPhase.FAILED`: of a flow in which a job has failed, no further job starts."""
+_WAITS: Final = """
+    queues_workload AS waiting CROSS JOIN LATERAL jsonb_array_elements_text(waiting.waits_for) AS before (item)"""
+_NAME: Final = "regexp_replace(before.item, '^.*:', '')"
+_IS_WAITING: Final = "waiting.waits_for <> '[]' AND waiting.status <> 'Finished'"
+_HAS_ENDED: Final = "work.status = 'Finished'"
+_HAS_STARTED: Final = f"({_HAS_ENDED} OR work.admitted_at IS NOT NULL)"
+_MET: Final = f"""
+    WITH known AS (
+        SELECT job.cluster_id, job.namespace, job.name,
+            bool_and({_HAS_ENDED} AND {_SUCCEEDED}) AS has_succeeded, bool_and({_HAS_ENDED}) AS has_ended
+        FROM (SELECT DISTINCT waiting.cluster_id, waiting.namespace, {_NAME} AS name FROM {_WAITS} WHERE {_IS_WAITING})
+            AS waited
+        JOIN queues_job AS job USING (cluster_id, namespace, name) JOIN queues_workload AS work ON work.job_id = job.id
+        WHERE job.kind IN (KINDS) AND work.parent_name = '' AND NOT {_REPLACED}
+        GROUP BY job.cluster_id, job.namespace, job.name
+        HAVING bool_and({_HAS_STARTED})
     )
-    SELECT job.namespace, job.name
-    FROM waited JOIN queues_job AS job USING (namespace, name) JOIN queues_workload AS work ON work.job_id = job.id
-    WHERE job.cluster_id = %s AND job.kind = ANY(%s) AND work.parent_name = '' AND NOT {_REPLACED}
-    GROUP BY job.namespace, job.name
-    HAVING {_HAVE_SUCCEEDED}"""  # noqa: S608 (constants)
+    SELECT waiting.cluster_id, waiting.id, before.item FROM {_WAITS} JOIN known
+        ON known.cluster_id = waiting.cluster_id AND known.namespace = waiting.namespace AND known.name = {_NAME}
+    WHERE {_IS_WAITING} AND CASE substring(before.item FROM '^(.*):')
+            WHEN '{STARTED}' THEN true WHEN '{ENDED}' THEN known.has_ended ELSE known.has_succeeded
+        END AND NOT ({_FLOW_HAS_FAILED})"""  # noqa: S608 (constants)
 _ACTOR: Final = "scheduler"
 
 
+def met_query() -> str:
+    """Return a query of the workloads that wait for a job that is far enough: its cluster and key, and the item of its
+    list. The task that opens the gates runs while there are some, so workloads of a failed flow are left out: they
+    wait for ever.
+
+    Call it when the kinds of jobs are registered: with them, PostgreSQL finds each job by the index of the names.
+    """
+    kinds = sorted({kind for _, kind in JOB_READERS} | {POD_GROUP})
+    return _MET.replace("KINDS", ", ".join(f"'{kind}'" for kind in kinds))
+
+
 def open_start_gates(cluster: Cluster, now: datetime) -> int:
-    """Remove the jobs that have succeeded from the lists of the workloads that wait for them. Returns the number of
+    """Remove the jobs that are far enough from the lists of the workloads that wait for them. Returns the number of
     workloads that wait for no job any more."""
-    done = _succeeded(cluster)
-    if not done:
+    met = _met(cluster)
+    if not met:
         return 0
     with transaction.atomic():
-        waiting = Workload.objects.filter(cluster=cluster, namespace__in=done).exclude(waits_for=[])
-        waiting = waiting.exclude(status=WorkloadStatus.FINISHED).select_related("job").order_by("pk")
-        rows = list(waiting.select_for_update(of=("self",)))
-        failed = failed_flows(cluster, {flow for row in rows if (flow := _flow(row)) is not None})
+        rows = Workload.objects.filter(pk__in=met).exclude(status=WorkloadStatus.FINISHED).order_by("pk")
         opened = 0
-        for row in rows:
-            met = [name for name in row.waits_for if name in done[row.namespace]]
-            if not met or _flow(row) in failed:
-                continue
-            row.waits_for = [name for name in row.waits_for if name not in met]
+        for row in rows.select_for_update():
+            names = [name for name in row.waits_for if name in met[row.pk]]
+            if not names:
+                continue  # another process has opened it
+            row.waits_for = [name for name in row.waits_for if name not in names]
             row.save(update_fields=["waits_for", "updated_at"])
-            log_event(row, "StartGateOpened", f"Succeeded: {', '.join(met)}", actor=_ACTOR, now=now)
+            log_event(row, "StartGateOpened", _words(names), actor=_ACTOR, now=now)
             opened += not row.waits_for
         if opened:
             wake_scheduler(cluster.name)
     return opened
 
 
-def _flow(row: Workload) -> tuple[str, str] | None:
-    """Return the JobFlow of a workload's job, if it has one: no further job of a flow starts when one has failed."""
-    name = flow_of(row.namespace, row.job.labels) if row.job is not None else ""
-    return (row.namespace, name) if name else None
+def _words(items: Sequence[str]) -> str:
+    """Return the jobs that are far enough by their conditions: `Succeeded: a, b; ended: c`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        condition, _, name = item.rpartition(":")
+        found[{STARTED: "started", ENDED: "ended"}.get(condition, "succeeded")].append(name)
+    text = "; ".join(f"{word}: {', '.join(names)}" for word, names in found.items())
+    return text[:1].upper() + text[1:]
 
 
-def _succeeded(cluster: Cluster) -> dict[str, set[str]]:
-    """Return, by namespace, the names of the jobs that have succeeded and for which a workload waits."""
-    # With the kinds, PostgreSQL finds each job by the index of the names.
-    kinds = [*{kind for _, kind in JOB_READERS}, POD_GROUP]
-    found: dict[str, set[str]] = defaultdict(set)
+def _met(cluster: Cluster) -> dict[int, set[str]]:
+    """Return the items of the lists whose jobs are far enough, by the key of the workload."""
+    found: dict[int, set[str]] = defaultdict(set)
     with connection.cursor() as cursor:
-        cursor.execute(_SUCCEEDED, [cluster.pk, cluster.pk, kinds])
-        for namespace, name in cursor.fetchall():
-            found[namespace].add(name)
+        cursor.execute(met_query())
+        for cluster_id, pk, item in cursor.fetchall():
+            if cluster_id == cluster.pk:
+                found[pk].add(item)
     return found

@@ -9,7 +9,7 @@ from operator import or_
 from django.db.models import Q
 
 from accounts.models import Cluster
-from queues.manifests.start_order import jobs_before
+from queues.manifests.start_order import job_named, jobs_before
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Job, Workload
 from scheduling.lifecycle.conditions import VARIANT_GATE
@@ -28,11 +28,11 @@ def first_waits(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> dict[int, li
         done = reduce(or_, (Q(conditions__contains=[{"type": "Finished", "reason": reason}]) for reason in counted))
         unmet = Workload.objects.filter(cluster=cluster, job__isnull=False, parent_name="")
         unmet = unmet.exclude(done, status=WorkloadStatus.FINISHED)
-        names = {name for spec in again for name in waits[id(spec)]}
+        names = {job_named(item) for spec in again for item in waits[id(spec)]}
         jobs = Job.objects.filter(cluster=cluster, name__in=names, pk__in=unmet.values("job"))
         there = set(jobs.values_list("namespace", "name"))
         for spec in again:
-            waits[id(spec)] = [name for name in waits[id(spec)] if (spec.namespace, name) in there]
+            waits[id(spec)] = [item for item in waits[id(spec)] if (spec.namespace, job_named(item)) in there]
     return waits
 
 

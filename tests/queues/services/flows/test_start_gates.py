@@ -11,9 +11,9 @@ from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
 from foundation.exceptions import ManifestErrors
 from queues.models import Job, LocalQueue, Workload, WorkloadEvent
-from queues.services.flows.start_gates import open_start_gates
+from queues.services.flows.start_gates import met_query, open_start_gates
 from queues.services.jobs import delete_jobs
-from queues.services.workloads import record_finished
+from queues.services.workloads import delete_workloads, record_finished
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import FinishedReason
 from tests.factories import START, make_cluster, make_cluster_queue
@@ -112,6 +112,9 @@ def test_a_workload_without_a_job_may_wait_too(cluster: Cluster) -> None:
         ("First", "lower"),
         ("first,first", "Duplicate value"),
         ("second", "itself"),
+        ("afterany:second", "itself"),
+        ("afternotok:first", "supported conditions are afterany, after"),
+        ("after:", "lower"),
         (",".join(f"j{number}" for number in range(65)), "at most 64"),
     ],
 )
@@ -197,3 +200,62 @@ def test_a_job_that_is_deleted_before_its_end_does_not_count(cluster: Cluster) -
     apply(cluster, after("first"), job("first"))
     delete_jobs(cluster, Job.objects.filter(name="first").prefetch_related("workloads"), actor="alice", now=START)
     assert waits() == ["first"]
+
+
+def test_a_success_counts_although_its_workload_is_deleted_at_once(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first")
+    key = ("team", Workload.objects.get(job__name="first").name)
+    assert delete_workloads(cluster, [key], actor="alice", now=START) == [key]
+    assert waits() == []
+
+
+def has_work() -> bool:
+    """Whether the task of the gates runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT EXISTS ({met_query()})")
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize("reason", [FinishedReason.FAILED, FinishedReason.CANCELLED])
+def test_the_task_runs_only_while_a_gate_can_open(cluster: Cluster, reason: FinishedReason) -> None:
+    apply(cluster, after("first"), job("first"), job("other"))
+    Job.objects.update(labels={"volcano.sh/createdByJobFlow": "team.f"})
+    assert not has_work()
+    end(cluster, "first")
+    assert has_work()
+    end(cluster, "other", reason)
+    assert not has_work()
+    assert open_start_gates(cluster, START) == 0
+    Job.objects.filter(name="other").update(labels={})
+    assert has_work()
+    assert open_start_gates(cluster, START) == 1
+    assert not has_work()
+
+
+@pytest.mark.parametrize(
+    ("item", "opened_by"),
+    [("first", ["Succeeded"]), ("afterany:first", ["Failed", "Cancelled", "Succeeded"]), ("after:first", ["start"])],
+)
+def test_a_condition_is_met_as_in_slurm(cluster: Cluster, item: str, opened_by: list[str]) -> None:
+    for step in ("start", "Failed", "Cancelled", "Succeeded"):
+        Workload.objects.all().delete()
+        Job.objects.all().delete()
+        apply(cluster, after(item), job("first"))
+        assert open_start_gates(cluster, START) == 0
+        Engine(cluster, "test").run()
+        assert Workload.objects.get(job__name="first").status == "Admitted"
+        if step != "start":
+            end(cluster, "first", FinishedReason(step))
+        open_start_gates(cluster, START)
+        assert (waits() == []) == (step in opened_by or item.startswith("after:"))
+
+
+def test_the_event_of_a_gate_names_the_conditions(cluster: Cluster) -> None:
+    apply(cluster, after("a, afterany:b, after:c"), job("a"), job("b"), job("c"))
+    end(cluster, "a")
+    end(cluster, "b", FinishedReason.FAILED)
+    end(cluster, "c")
+    open_start_gates(cluster, START)
+    (event,) = WorkloadEvent.objects.filter(reason="StartGateOpened")
+    assert event.message == "Succeeded: a; ended: b; started: c"
