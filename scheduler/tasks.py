@@ -30,7 +30,7 @@ from foundation.wake_ups import SCHEDULE_TASK, scheduled_cluster, wake_scheduler
 from gpus.services import telemetry
 from queues.services.admission_checks import WEBHOOK_CONTROLLER
 from queues.services.flows.flow_deletion import COMPLETED, delete_completed_flows
-from queues.services.flows.start_gates import WAITING, open_start_gates
+from queues.services.flows.start_gates import met_query, open_start_gates
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.managed_fields import forget_lost_managers
 from scheduler.housekeeping.metric_counts import join_counts
@@ -221,7 +221,10 @@ def join_metric_counts() -> None:
     join_counts()
 
 
-runs_while("scheduler.tasks.run_flows", f"{WAITING} UNION ALL {COMPLETED}")
+runs_while(
+    "scheduler.tasks.run_flows",
+    f"SELECT FROM ({met_query()}) AS met UNION ALL SELECT FROM ({COMPLETED}) AS completed",  # noqa: S608 (constants)
+)
 
 
 @shared_task(name="scheduler.tasks.run_flows")

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from queues.models import Job
-from queues.services.flows.job_flows import FlowJobPhase, FlowPhase, JobFlow, job_flows
+from queues.services.flows.job_flows import FlowJobPhase, FlowPhase, JobFlow, flow_names, job_flows
 
 
 def _names(text: str) -> serializers.ListField:
@@ -23,6 +23,10 @@ class FlowJobSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     phase = serializers.ChoiceField([phase.value for phase in FlowJobPhase])
     after = _names("The jobs that must have succeeded before it starts.")
+    waits_for = _names("Those of them that have not succeeded yet.")
+    workload = serializers.CharField(allow_blank=True, help_text="Its newest workload; empty: it has none.")
+    local_queue = serializers.CharField(allow_blank=True, help_text="The queue of that workload.")
+    reason = serializers.CharField(allow_blank=True, help_text="The reason of that workload's state.")
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
 
@@ -43,35 +47,35 @@ class JobFlowSerializer(serializers.Serializer[Any]):
     jobs = FlowJobSerializer(many=True)
 
 
-class JobFlowsSerializer(serializers.Serializer[Any]):
-    """Flows, by namespace and name."""
-
-    results = JobFlowSerializer(many=True)
-
-
 class JobFlowsView(ClusterView):
     """`job-flows/`."""
 
-    serializer_class = JobFlowsSerializer
+    serializer_class = JobFlowSerializer
     queryset = Job.objects.none()
+    filter_backends: list[Any] = []
+    keyset = ("namespace", "flow")
 
     @extend_schema(
         parameters=[
             OpenApiParameter("namespace", str, description="Only flows of this namespace."),
             OpenApiParameter("name", str, description="Only flows of this name."),
+            OpenApiParameter("search", str, description="Only flows with this text in their name."),
         ],
-        responses=JobFlowsSerializer,
+        responses=JobFlowSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        """List the JobFlows that were applied, in the namespaces that the reader may see.
+        """List the JobFlows that were applied, in the namespaces that the reader may see, by namespace and name.
 
         A flow is deleted with its last job.
         """
-        visible, wanted = self.access.visible_namespaces(), request.query_params.get("namespace")
+        parameters = request.query_params
+        visible, wanted = self.access.visible_namespaces(), parameters.get("namespace")
         if wanted is not None:
             visible = frozenset({wanted} if self.access.sees(wanted) else ())
-        flows = job_flows(self.cluster, visible, request.query_params.get("name", ""))
-        return Response({"results": [_shown(flow) for flow in flows]})
+        names = flow_names(self.cluster, visible, parameters.get("name", ""), parameters.get("search", ""))
+        page = [(row["namespace"], row["flow"]) for row in self.paginate_queryset(names) or ()]
+        flows = {(flow.namespace, flow.name): flow for flow in job_flows(self.cluster, page)} if page else {}
+        return self.get_paginated_response([_shown(flows[key]) for key in page if key in flows])
 
 
 def _shown(flow: JobFlow) -> dict[str, Any]:
@@ -82,6 +86,10 @@ def _shown(flow: JobFlow) -> dict[str, Any]:
             "name": job.name,
             "phase": job.phase.value,
             "after": job.after,
+            "waits_for": job.waits_for,
+            "workload": job.workload,
+            "local_queue": job.local_queue,
+            "reason": job.reason,
             "created_at": job.created_at,
             "finished_at": job.finished_at,
         }

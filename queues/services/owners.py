@@ -154,7 +154,8 @@ ObjectKey = tuple[str, str, str]
 
 
 def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]) -> None:
-    """Raise `NotPermitted` for existing objects that are not below the user's cohorts.
+    """Raise `NotPermitted` for existing objects that are not below the user's cohorts, and alike for missing ones in
+    namespaces that the user may not read: the answer does not tell whether they exist.
 
     Called before and after a change, in its transaction, so that users can neither take objects from others nor give
     them away. A cohort is not below itself: only users above it may change the quota of its whole subtree.
@@ -165,7 +166,9 @@ def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]
     tree = _trees([cluster.pk])[cluster.pk]
     for kind, namespace, name in found:
         above = tree.above(kind, namespace, name)
-        if above is not None and access.cohorts.isdisjoint(above):
+        if above is None and (not namespace or access.sees(namespace)):
+            continue
+        if access.cohorts.isdisjoint(above or ()):
             key = f"{namespace}/{name}" if namespace else name
             raise NotPermitted(
                 f"{access.username} may not change {kind} {key}: it is not below a cohort of which "

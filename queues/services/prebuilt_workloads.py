@@ -14,6 +14,7 @@ from accounts.models import Cluster
 from foundation.exceptions import Conflict
 from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_group import POD_GROUP
+from queues.manifests.start_order import jobs_before
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import PodSet, Workload
 from queues.services.workload_events import log_event
@@ -56,7 +57,7 @@ def take_over(
     row: Workload, spec: WorkloadSpec, job_id: int, actor: str, now: datetime
 ) -> tuple[Workload, WorkloadSpec]:
     """Transfer the workload to the job. The workload's templates become those of the job, as its cluster has completed
-    them."""
+    them. Without quota, the workload also waits for the jobs after which the job starts."""
     templates = {pod_set.name: pod_set.template for pod_set in spec.pod_sets}
     for name, template in templates.items():
         PodSet.objects.filter(workload=row, name=name).update(template=template)
@@ -64,9 +65,21 @@ def take_over(
     assert job is not None  # it belongs to the job
     labels = {**row.labels, **({} if job.kind == POD_GROUP else {keys.JOB_UID: str(job.uid)})}
     rows = Workload.objects.filter(pk=row.pk)
-    rows.update(job_id=job_id, labels=labels, push_sequence=F("push_sequence") + 1, updated_at=now)
+    rows.update(
+        job_id=job_id, labels=labels, push_sequence=F("push_sequence") + 1, updated_at=now, **_joined_order(row, spec)
+    )
     log_event(row, "OwnerReferencesAdded", f"Owner reference added for {job.kind} {job.name}", actor=actor, now=now)
     return row, spec
+
+
+def _joined_order(row: Workload, spec: WorkloadSpec) -> dict[str, Any]:
+    """The columns of the jobs after which the workload and its job start."""
+    named, before = jobs_before(spec.annotations), jobs_before(row.annotations)
+    more = [name for name in named if name not in before]
+    if not more or row.quota_reserved_at is not None:
+        return {}
+    annotations = {**row.annotations, keys.START_AFTER: ",".join((*before, *more))}
+    return {"annotations": annotations, "waits_for": [*row.waits_for, *more]}
 
 
 def _is_sent(cluster: Cluster, spec: WorkloadSpec) -> bool:

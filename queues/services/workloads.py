@@ -26,6 +26,7 @@ from foundation.exceptions import Conflict
 from foundation.wake_ups import request_push, wake_scheduler
 from queues.models import Workload
 from queues.services.bulk import json_text
+from queues.services.flows.start_gates import open_start_gates
 from queues.services.withdrawn_jobs import withdraw_jobs_of
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
@@ -441,7 +442,7 @@ def delete_workloads(
     cluster: Cluster, keys: Keys, *, actor: str, message: str = "", now: datetime | None = None
 ) -> list[tuple[str, str]]:
     """Delete workloads; their events are kept. A workload with quota is cancelled instead, and deleted when its pods
-    have stopped. Returns the keys of deleted workloads."""
+    have stopped. Successes are counted first, for jobs that wait for them. Returns the keys of deleted workloads."""
     now = now or timezone.now()
     keys = list(keys)
     with transaction.atomic():
@@ -459,6 +460,8 @@ def delete_workloads(
             actor,
             now,
         )
+        if gone:
+            open_start_gates(cluster, now)  # the success of a deleted workload counts, too
         _delete_rows(cluster, gone)
     return gone
 

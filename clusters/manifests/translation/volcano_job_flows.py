@@ -6,9 +6,10 @@ once, and each names the jobs after which it starts. Volcano evaluates no probes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from clusters.jobs.volcano.job_spec import task_name
 from clusters.manifests.translation.translated import JsonObject, Refusal, Translation
 from clusters.manifests.translation.volcano_field_types import flow_type_mistakes, without_nulls
 from clusters.manifests.translation.volcano_job_objects import translate_job
@@ -171,15 +172,21 @@ def _patched(spec: Content, patch: Content) -> JsonObject:
     if "volumes" in patch:
         merged["volumes"] = _by_key("mountPath", spec.get("volumes") or (), patch["volumes"])
     if "tasks" in patch:
-        templates = {task.get("name"): task.get("template") for task in spec.get("tasks") or ()}
-        tasks = [{**task, "template": templates.get(task.get("name"))} for task in patch["tasks"]]
-        merged["tasks"] = _by_key("name", spec.get("tasks") or (), tasks)
+        before = _named_tasks(spec.get("tasks") or ())
+        templates = {task["name"]: task.get("template") for task in before}
+        tasks = [{**task, "template": templates.get(task["name"])} for task in _named_tasks(patch["tasks"])]
+        merged["tasks"] = _by_key("name", before, tasks)
     if "plugins" in patch:
         plugins = dict(spec.get("plugins") or {})
         for name, arguments in patch["plugins"].items():
             plugins[name] = [*(plugins.get(name) or ()), *(arguments or ())]
         merged["plugins"] = plugins
     return merged
+
+
+def _named_tasks(tasks: Iterable[Content]) -> list[JsonObject]:
+    """Return the tasks with the names that unnamed ones have by default: without, all of them would be one task."""
+    return [{**task, "name": task_name(task, number)} for number, task in enumerate(tasks)]
 
 
 def _by_key(key: str, base: Any, patch: Any) -> list[JsonObject]:

@@ -14,23 +14,30 @@ from queues.services.flows.job_flows import FlowPhase, JobFlow, flow_of, job_flo
 from queues.services.jobs import delete_jobs
 from scheduling.model.vocabulary import FinishedReason
 
-COMPLETED: Final = (
-    f"SELECT FROM queues_job WHERE labels ? '{keys.BY_JOB_FLOW}' AND deletion_requested_at IS NULL"
-    f" AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'"
-)
-"""Finds a row while there are jobs of a flow that are deleted when it has succeeded."""
-_ENDED_WELL: Final = " OR ".join(
-    f"""work.conditions @> '[{{"type": "Finished", "reason": "{reason}"}}]'"""
-    for reason in (FinishedReason.SUCCEEDED, FinishedReason.WORKLOAD_SLICE_REPLACED)
-)
-_SUCCEEDED: Final = f"""
-    SELECT job.namespace, job.labels ->> '{keys.BY_JOB_FLOW}' FROM queues_job AS job
-    WHERE job.cluster_id = %s AND job.labels ? '{keys.BY_JOB_FLOW}' AND job.deletion_requested_at IS NULL
-    GROUP BY 1, 2
-    HAVING bool_and(job.annotations ->> '{keys.RETAIN_POLICY}' IS NOT DISTINCT FROM 'delete') AND bool_and(NOT EXISTS (
-        SELECT FROM queues_workload AS work
-        WHERE work.job_id = job.id AND NOT (work.status = 'Finished' AND ({_ENDED_WELL}))))"""  # noqa: S608 (constants)
-"""Finds the flows that may be deleted, without a row of any other one: it runs every two seconds."""
+_FINISHED: Final = """work.status = 'Finished' AND work.conditions @> '[{{"type": "Finished", "reason": "{}"}}]'"""
+_SUCCEEDED: Final = _FINISHED.format(FinishedReason.SUCCEEDED)
+_REPLACED: Final = _FINISHED.format(FinishedReason.WORKLOAD_SLICE_REPLACED)
+COMPLETED: Final = f"""
+    SELECT flow.cluster_id, flow.namespace, flow.label FROM (
+        SELECT DISTINCT cluster_id, namespace, labels ->> '{keys.BY_JOB_FLOW}' AS label FROM queues_job
+        WHERE labels ? '{keys.BY_JOB_FLOW}' AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'
+            AND starts_with(labels ->> '{keys.BY_JOB_FLOW}', namespace || '.') AND deletion_requested_at IS NULL
+    ) AS flow
+    WHERE NOT EXISTS (
+        SELECT FROM queues_job AS job
+        WHERE job.cluster_id = flow.cluster_id AND job.namespace = flow.namespace AND job.labels ? '{keys.BY_JOB_FLOW}'
+            AND job.labels ->> '{keys.BY_JOB_FLOW}' = flow.label AND (
+                job.deletion_requested_at IS NOT NULL
+                OR job.annotations ->> '{keys.RETAIN_POLICY}' IS DISTINCT FROM 'delete'
+                OR NOT EXISTS (SELECT FROM queues_workload AS work WHERE work.job_id = job.id AND {_SUCCEEDED})
+                OR EXISTS (
+                    SELECT FROM queues_workload AS work
+                    WHERE work.job_id = job.id AND NOT ({_SUCCEEDED}) AND NOT ({_REPLACED})
+                )
+            )
+    )"""  # noqa: S608 (constants)
+"""Finds the flows that have succeeded and are deleted then, without a row of any other one: it runs every two
+seconds."""
 _ACTOR: Final = "scheduler"
 
 
@@ -47,8 +54,8 @@ def delete_completed_flows(cluster: Cluster, now: datetime) -> int:
 
 def _succeeded(cluster: Cluster) -> list[tuple[str, str]]:
     with connection.cursor() as cursor:
-        cursor.execute(_SUCCEEDED, [cluster.pk])
-        return [(namespace, text) for namespace, text in cursor.fetchall()]
+        cursor.execute(COMPLETED)
+        return [(namespace, text) for pk, namespace, text in cursor.fetchall() if pk == cluster.pk]
 
 
 def delete_flow(cluster: Cluster, flow: JobFlow, *, actor: str, now: datetime) -> dict[int, str]:

@@ -7,13 +7,15 @@ still waits for its targets does not exist yet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Concat, Length, Substr
 
 from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
@@ -58,12 +60,20 @@ class FlowPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlowJob:
-    """A job of a flow. `after`: the jobs that must have succeeded before."""
+    """A job of a flow.
+
+    * after: the jobs that must have succeeded before; waits_for: those of them that have not yet.
+    * workload, local_queue, reason: of its newest workload; empty without one.
+    """
 
     kind: str
     name: str
     phase: FlowJobPhase
     after: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    workload: str
+    local_queue: str
+    reason: str
     created_at: datetime
     finished_at: datetime | None
 
@@ -107,24 +117,34 @@ def flow_of(namespace: str, labels: Mapping[str, str]) -> str:
     return text.removeprefix(f"{namespace}.") if text.startswith(f"{namespace}.") else ""
 
 
-def job_flows(
-    cluster: Cluster,
-    namespaces: Collection[str] | None = None,
-    name: str = "",
-    only: Collection[tuple[str, str]] | None = None,
-) -> list[JobFlow]:
-    """Return the flows of these namespaces (None: all), of this name, or `only` these (namespace, name); by namespace
-    and name."""
-    jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW).prefetch_related("workloads")
+def flow_names(
+    cluster: Cluster, namespaces: Collection[str] | None = None, name: str = "", search: str = ""
+) -> QuerySet[Any, Any]:
+    """Return a query of the `namespace` and the name (`flow`) of each flow of these namespaces (None: all), of this
+    name (empty: any), and with this text in its name."""
+    jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW)
     if namespaces is not None:
         jobs = jobs.filter(namespace__in=namespaces)
+    jobs = jobs.annotate(of_flow=KeyTextTransform(keys.BY_JOB_FLOW, "labels"))
+    jobs = jobs.filter(of_flow__startswith=Concat(F("namespace"), Value(".")))
+    jobs = jobs.annotate(flow=Substr("of_flow", Length("namespace") + 2)).exclude(flow="")
+    if name:
+        jobs = jobs.filter(flow=name)
+    if search:
+        jobs = jobs.filter(flow__icontains=search)
+    return jobs.values("namespace", "flow").distinct()
+
+
+def job_flows(cluster: Cluster, only: Collection[tuple[str, str]] | None = None) -> list[JobFlow]:
+    """Return all flows, or `only` these (namespace, name); by namespace and name."""
+    jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW).prefetch_related("workloads")
     if only is not None:
         texts = [".".join(key) for key in only]
         jobs = jobs.filter(**{"namespace__in": {key[0] for key in only}, f"labels__{keys.BY_JOB_FLOW}__in": texts})
     found: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for row in jobs.defer("manifest").order_by("pk"):
         flow = flow_of(row.namespace, row.labels)
-        if flow and name in ("", flow):
+        if flow:
             found[row.namespace, flow].append(row)
     return [JobFlow(*key, tuple(map(_flow_job, rows)), tuple(rows)) for key, rows in sorted(found.items())]
 
@@ -138,23 +158,19 @@ def jobs_of_open_flows(cluster: Cluster) -> QuerySet[Job]:
     return jobs.filter(**{f"{label}__in": texts}) if texts else jobs.none()
 
 
-def failed_flows(cluster: Cluster, wanted: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return those of the flows (namespace, name) of which no further job may start."""
-    wanted = set(wanted)
-    if not wanted:
-        return set()
-    flows = job_flows(cluster, only=wanted)
-    return {(flow.namespace, flow.name) for flow in flows if flow.phase is FlowPhase.FAILED}
-
-
 def _flow_job(row: Job) -> FlowJob:
     workloads = sorted(row.workloads.all(), key=lambda workload: workload.pk)
+    newest = workloads[-1] if workloads else None
     ends = [workload.finished_at for workload in workloads if workload.finished_at is not None]
     return FlowJob(
         kind=row.kind,
         name=row.name,
         phase=_phase(workloads),
         after=jobs_before(row.annotations),
+        waits_for=tuple(dict.fromkeys(name for workload in workloads for name in workload.waits_for)),
+        workload=newest.name if newest else "",
+        local_queue=newest.queue_name if newest else "",
+        reason=newest.reason if newest else "",
         created_at=row.created_at,
         finished_at=max(ends) if ends and len(ends) == len(workloads) else None,
     )

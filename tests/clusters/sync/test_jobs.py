@@ -309,6 +309,27 @@ def test_a_job_takes_over_the_prebuilt_workload_that_it_names(found: System) -> 
     assert (row.name, row.status, row.job is not None, running(found)) == ("mine", "Admitted", True, 2)
 
 
+@pytest.mark.parametrize("of_job", [{}, {"kueueweb.io/start-after": "other"}])
+def test_a_prebuilt_workload_starts_after_the_jobs_that_it_and_its_job_name(
+    found: System, of_job: dict[str, str]
+) -> None:
+    spec = PodSetSpec("main", 2, completed_template(), {"cpu": 1000})
+    mine = WorkloadSpec("team", "mine", "queue", (spec,), annotations={"kueueweb.io/start-after": "first"})
+    create_workloads(found.cluster, [mine], actor="kubectl in the cluster")
+    manifest = prebuilt(cpu_job(2, suspend=True))
+    manifest["metadata"]["annotations"] = of_job
+    found.client.create(JOBS, manifest)
+    for _ in range(3):
+        found.turn()
+    row = found.workload()
+    assert row.job is not None
+    assert (row.status, row.waits_for) == ("Pending", ["first", *of_job.values()])
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"team": "blue"}}})
+    for _ in range(2):
+        found.turn()
+    assert found.workload().waits_for == ["first", *of_job.values()]
+
+
 def test_a_job_waits_for_the_prebuilt_workload_that_it_names(found: System) -> None:
     manifest = cpu_job(2, suspend=True)
     manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -60,13 +61,21 @@ def read_telemetry(cluster: Cluster) -> None:
 
 def start_after(cluster: Cluster) -> None:
     Workload.objects.filter(pk=make_workload(cluster, "second", {"cpu": "1"}).pk).update(waits_for=["first"])
+    succeeded(cluster, "first")
+
+
+def succeeded(cluster: Cluster, name: str, **of_job: Any) -> None:
+    job = Job.objects.create(
+        cluster=cluster, namespace="team", name=name, kind="Job", manifest={}, created_at=START, **of_job
+    )
+    conditions = [{"type": "Finished", "status": "True", "reason": "Succeeded"}]
+    row = make_workload(cluster, f"of-{name}", {"cpu": "1"})
+    Workload.objects.filter(pk=row.pk).update(job=job, status="Finished", conditions=conditions)
 
 
 def delete_when_done(cluster: Cluster) -> None:
-    Job.objects.create(
-        cluster=cluster, namespace="team", name="a", kind="Job", manifest={}, created_at=START,
-        labels={"volcano.sh/createdByJobFlow": "team.f"}, annotations={"kueueweb.io/job-retain-policy": "delete"},
-    )  # fmt: skip
+    annotations = {"kueueweb.io/job-retain-policy": "delete"}
+    succeeded(cluster, "a", labels={"volcano.sh/createdByJobFlow": "team.f"}, annotations=annotations)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +101,13 @@ def test_a_task_is_due_while_it_has_work(cluster: Cluster, make: Callable[[Clust
     make(cluster)
     assert task in Chores().due()
     assert task in app.tasks
+
+
+def test_flows_that_wait_for_nothing_that_has_succeeded_are_left_alone(cluster: Cluster) -> None:
+    start_after(cluster)
+    delete_when_done(cluster)
+    Workload.objects.exclude(name="second").update(conditions=[{"type": "Finished", "reason": "Failed"}])
+    assert "scheduler.tasks.run_flows" not in Chores().due()
 
 
 def test_at_rest_one_query_and_no_message(cluster: Cluster, live_services: None) -> None:

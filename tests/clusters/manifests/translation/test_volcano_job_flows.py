@@ -149,6 +149,17 @@ def test_a_patch_is_merged_as_volcano_merges_it() -> None:
     assert jobs["worker"]["backoffLimit"] == 2  # a patch without maxRetry resets it: Volcano's default is 3
 
 
+def test_unnamed_tasks_have_their_default_names_before_they_are_merged() -> None:
+    unnamed = template("a")
+    (task,) = unnamed["spec"]["tasks"]
+    del task["name"]
+    unnamed["spec"]["tasks"] = [task, deepcopy(task)]
+    patch = {"jobSpec": {"tasks": [{"replicas": 3}, {"name": "more", "replicas": 2}]}}
+    made = translated(changed(patch, "spec", "flows", 0, "patch"), unnamed, *TEMPLATES[1:]).manifests[0]
+    sizes = {each["name"]: each["template"]["spec"]["parallelism"] for each in made["spec"]["replicatedJobs"]}
+    assert sizes == {"default0": 3, "default1": 1, "more": 2}
+
+
 def test_a_patch_of_a_template_is_refused_by_name() -> None:
     patch = {"jobSpec": {"tasks": [{"name": "worker", "replicas": 1, "template": {"spec": {"containers": []}}}]}}
     assert "spec.flows[0].patch.jobSpec.tasks[0].template" in refusals(changed(patch, "spec", "flows", 0, "patch"))
