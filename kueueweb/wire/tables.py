@@ -153,6 +153,8 @@ _COLUMNS: Final[Mapping[str, Sequence[Column]]] = {
         Column("Start", "Start of the first window", value_at("spec.start")),
         Column("End", "End of the first window", value_at("spec.end")),
         Column("Recurrence", "How often the window returns", value_at("spec.recurrence")),
+        Column("Until", "From then on no window starts", value_at("spec.until")),
+        Column("Count", "How many of the nodes it takes", value_at("spec.nodes.count"), type="integer"),
         Column("If Busy", "Fate of other workloads at the start", value_at("spec.ifBusy"), priority=1),
         AGE,
     ),

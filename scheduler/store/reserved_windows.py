@@ -22,7 +22,7 @@ from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.reservations.reservation import Candidate, Window, WindowState
 from scheduling.reservations.reservation import Reservation as ReservationRule
-from scheduling.reservations.reserved_nodes import Claimant
+from scheduling.reservations.reserved_nodes import CLOSING_EFFECTS, Claimant
 
 MAX_WINDOWS: Final = 1_000
 _ENDED_PHASES: Final = ("Succeeded", "Failed")
@@ -104,10 +104,15 @@ def nodes_of(cluster: Cluster, rules: Collection[ReservationRule]) -> dict[str, 
     """Return the names of the present nodes of each reservation, sorted."""
     if not rules:
         return {}
-    columns = ("name", "labels", "ready", "unschedulable", "cordoned", "draining")
+    columns = ("name", "labels", "taints", "ready", "unschedulable", "cordoned", "draining")
     nodes = [
-        Candidate(name, labels, ready and not any(closed))
-        for name, labels, ready, *closed in Node.objects.filter(cluster=cluster).values_list(*columns)
+        Candidate(
+            name,
+            labels,
+            ready and not any(closed),
+            all(taint.get("effect") not in CLOSING_EFFECTS for taint in taints),
+        )
+        for name, labels, taints, ready, *closed in Node.objects.filter(cluster=cluster).values_list(*columns)
     ]
     return {rule.name: tuple(sorted(rule.chosen(nodes))) for rule in rules}
 

@@ -72,11 +72,16 @@ class Admittance:
 
 
 class Candidate(NamedTuple):
-    """A node that may belong to a reservation. `is_usable`: it is ready and not cordoned."""
+    """A node that may belong to a reservation.
+
+    * is_usable: it is ready and not cordoned.
+    * is_open: it has no taint NoSchedule or NoExecute, which a node of the control plane has.
+    """
 
     name: str
     labels: Mapping[str, str]
     is_usable: bool = True
+    is_open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +113,13 @@ class Reservation:
 
     def chosen(self, nodes: Iterable[Candidate]) -> frozenset[str]:
         """Return the names of its nodes among these. With `node_count` they are the first in the order of their names
-        that are usable, and others only if these are too few: another node takes the place of a failed one.
+        that are usable and open, then usable ones, and others only if these are too few: another node takes the place
+        of a failed one.
         """
         covered = [node for node in nodes if self.covers(node.name, node.labels)]
         if self.node_count is not None:
-            covered = sorted(covered, key=lambda node: (not node.is_usable, node.name))[: self.node_count]
+            covered = sorted(covered, key=lambda node: (not node.is_usable, not node.is_open, node.name))
+            covered = covered[: self.node_count]
         return frozenset(node.name for node in covered)
 
     def window(self, now: float) -> Window | None:

@@ -16,10 +16,13 @@ from math import inf
 from typing import Final, NamedTuple
 
 from scheduling.model.node import Node
+from scheduling.model.selectors import TaintEffect
 from scheduling.model.workload import Workload
 from scheduling.reservations.reservation import BusyPolicy, Candidate, Reservation, Window
 
 NO_NODES: Final[frozenset[str]] = frozenset()
+CLOSING_EFFECTS: Final = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+"""The effects of taints that keep pods without a toleration from a node."""
 _MAX_REMEMBERED: Final = 256
 _MAX_MOMENTS: Final = 16
 
@@ -292,7 +295,8 @@ class ReservedNodes:
 
 def candidate_of(node: Node) -> Candidate:
     """Return the facts about a node that decide to which reservations it belongs."""
-    return Candidate(node.name, node.labels, node.ready and not node.unschedulable)
+    is_open = all(taint.effect not in CLOSING_EFFECTS for taint in node.taints)
+    return Candidate(node.name, node.labels, node.ready and not node.unschedulable, is_open)
 
 
 def _edges(window: Window) -> tuple[float, float]:

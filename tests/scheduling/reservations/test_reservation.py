@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.node import Node
+from scheduling.model.selectors import Taint, TaintEffect
 from scheduling.reservations.reservation import (
     PERIOD_SECONDS,
     Admittance,
@@ -169,6 +170,25 @@ def test_a_count_takes_the_first_nodes_that_are_ready(fields: dict[str, Any], ch
     reserved = ReservedNodes(nodes)
     reserved.set(window(**fields))
     assert reserved.nodes_of("r") == chosen
+
+
+def test_a_count_takes_tainted_nodes_after_all_open_ones_and_cordoned_ones_last() -> None:
+    nodes = {
+        "a": Node("a", taints=(Taint("node-role.kubernetes.io/control-plane"),)),
+        "b": Node("b", unschedulable=True),
+        "c": Node("c", taints=(Taint("slow", effect=TaintEffect.PREFER_NO_SCHEDULE),)),
+        "d": Node("d", taints=(Taint("old", effect=TaintEffect.NO_EXECUTE),)),
+        "e": Node("e"),
+    }
+    reserved = ReservedNodes(nodes)
+    for count, chosen in enumerate(("c", "ce", "ace", "acde", "abcde"), start=1):
+        reserved.set(window(node_names=frozenset(), node_count=count))
+        assert reserved.nodes_of("r") == set(chosen)
+    reserved.set(window(node_names=frozenset(), node_count=1))
+    assert reserved.nodes_of("r") == {"c"}
+    before, nodes["c"] = nodes["c"], replace(nodes["c"], taints=nodes["a"].taints)
+    assert reserved.node_changed(before, nodes["c"])
+    assert reserved.nodes_of("r") == {"e"}
 
 
 def test_another_node_takes_the_place_of_one_that_fails_is_cordoned_or_leaves() -> None:

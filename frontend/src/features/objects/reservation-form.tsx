@@ -75,7 +75,7 @@ export function ReservationForm(form: FormProps) {
           {...form}
           path={["spec", "nodes", "count"]}
           label={t`Number of nodes`}
-          description={t`Reserve this many of them, or of all nodes: the first ready nodes by name.`}
+          description={t`Reserve this many of them, or of all nodes: the first ready nodes by name that have no taint.`}
           placeholder={t`all of them`}
         />
         <MomentField
@@ -149,6 +149,15 @@ export function draftOf(manifest: Manifest): ReservationDraft | null {
   };
 }
 
+const MAX_NAMED = 8;
+
+/** The names of the nodes that a count or labels choose: "n1, n2 and 3 more". */
+function namesText(nodes: readonly string[]): string {
+  const more = nodes.length - MAX_NAMED;
+  const named = nodes.slice(0, MAX_NAMED).join(", ");
+  return more > 0 ? t`${named} and ${more} more` : named;
+}
+
 /** "2 nodes, 1 Dec, 08:00 – 12:00" */
 function nodesText(count: number, window: { starts_at: string; ends_at: string }): string {
   const nodes = plural(count, { one: "# node", other: "# nodes" });
@@ -176,6 +185,9 @@ function ImpactOf({ draft }: { draft: ReservationDraft }) {
   return (
     <Alert color={holder_count > 0 ? "orange" : "gray"} title={nodesText(nodes.length, window)}>
       <Stack gap={4}>
+        <Text fz="sm" style={{ overflowWrap: "anywhere" }}>
+          {namesText(nodes)}
+        </Text>
         <Text fz="sm">
           {holder_count === 0 ? (
             <Trans>No workload on these nodes runs into the window.</Trans>
