@@ -12,9 +12,9 @@ from django.db import transaction
 
 from accounts.models import Cluster, Namespace, Role
 from accounts.services.access import Access, access_of
-from foundation.exceptions import KueuewebError, ManifestErrors, NotPermitted
+from foundation.exceptions import KueuewebError, ManifestErrors, NotFound, NotPermitted
 from queues.manifests.pod_security import LEVEL_LABEL
-from queues.models import ClusterQueue, Cohort, Workload
+from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
 from queues.services.workloads import record_stopped
 from scheduler.leader.engine import Engine
 from studio.services.plan_application import apply_plan
@@ -228,6 +228,25 @@ def test_a_queue_admin_patches_queues_below_the_cohort_alone(cluster: Cluster) -
     patch = "patch: [{kind: ClusterQueue, metadata: {name: %s}, spec: {stopPolicy: Hold}}]"
     with pytest.raises(NotPermitted, match="not below a cohort"):
         store_plan(cluster, read_plan(patch % "apart"), access, make_user("bob"))
+
+
+def test_a_queue_admin_does_not_learn_which_local_queues_a_hidden_namespace_has(cluster: Cluster) -> None:
+    make_cluster_queue(cluster, "apart", local_queue="")
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="hidden", name="there", cluster_queue_name="apart", created_at=START
+    )
+    access, user = Access("bob", cohorts=frozenset({"all"})), make_user("bob")
+    of_all = "{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: %s, namespace: hidden}, spec: %s}"
+    for section, spec in (("patch", "{stopPolicy: Hold}"), ("apply", "{clusterQueue: side}"), ("delete", "{}")):
+        answers = []
+        for name in ("there", "none"):
+            with pytest.raises(NotPermitted) as caught:
+                store_plan(cluster, read_plan(f"{section}: [{of_all % (name, spec)}]"), access, user)
+            answers.append(str(caught.value).replace(name, "NAME"))
+        assert answers[0] == answers[1]
+    seen = Access("bob", roles={"hidden": frozenset({Role.VIEWER})}, cohorts=frozenset({"all"}))
+    with pytest.raises(NotFound):
+        store_plan(cluster, read_plan(f"patch: [{of_all % ('none', '{stopPolicy: Hold}')}]"), seen, user)
 
 
 HOST_JOB = """
