@@ -16,6 +16,7 @@ import { basePath } from "@/lib/url/base-path";
 import { parseChartRange } from "@/lib/url/chart-range";
 import { ALL_CLUSTERS } from "@/lib/url/clusters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
+import { parseFlowFilters } from "@/lib/url/flow-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
 import { parseReportFilters } from "@/lib/url/report-filters";
@@ -146,6 +147,19 @@ const flavorsRoute = createRoute({
   path: "/flavors",
   staticData: { spansClusters: true },
   component: lazyRouteComponent(() => import("@/routes/hardware/flavors"), "FlavorsRoute"),
+});
+
+const flowsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/flows",
+  validateSearch: parseFlowFilters,
+  component: lazyRouteComponent(() => import("@/routes/queues/flows"), "FlowsRoute"),
+});
+
+const flowRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/flows/$namespace/$name",
+  component: lazyRouteComponent(() => import("@/routes/queues/flow"), "FlowRoute"),
 });
 
 const reservationsRoute = createRoute({
@@ -285,6 +299,8 @@ const routeTree = rootRoute.addChildren([
     nodesRoute,
     nodeRoute,
     flavorsRoute,
+    flowsRoute,
+    flowRoute,
     reservationsRoute,
     flavorRoute,
     topologyRoute,

@@ -18,6 +18,7 @@ PAGES = (
     "/cohorts/ai",
     "/gpus",
     "/nodes",
+    "/flows",
     "/nodes/gpu-node-01",
     "/flavors",
     "/flavors/gpu-a100-80gb",

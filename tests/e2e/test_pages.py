@@ -287,6 +287,43 @@ def test_a_row_opens_in_a_new_tab_with_ctrl(page: Page, log_in: Callable[[str], 
     expect(page).to_have_url(re.compile("/nodes$"))
 
 
+FLOW = """
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: nightly, namespace: ai-research}
+spec: {flows: [{name: prepare}, {name: train, dependsOn: {targets: [prepare]}}]}
+"""
+TEMPLATE = """
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: %s, namespace: ai-research}
+spec:
+  queue: research-queue
+  tasks: [{name: w, replicas: 1, template: {spec: {containers: [{name: main, image: busybox}]}}}]
+"""
+
+
+def test_a_flow_is_listed_found_and_drawn(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.apply(FLOW + TEMPLATE % "prepare" + TEMPLATE % "train")
+    log_in("admin")
+    page.goto("/flows")
+    main = page.get_by_role("main")
+    row = main.get_by_role("row", name=re.compile("ai-research/nightly"))
+    expect(row).to_contain_text("research-queue")
+    page.keyboard.press("Control+k")
+    page.get_by_role("dialog", name="Find").get_by_role("textbox").fill("nightly")
+    expect(page.get_by_role("option").filter(has_text="ai-research/nightly")).to_be_visible()
+    page.keyboard.press("Escape")
+    row.get_by_role("link", name=re.compile("nightly")).click()
+    graph = main.get_by_role("region", name="Graph of the jobs")
+    expect(graph.get_by_role("link", name=re.compile("nightly-"))).to_have_count(2)
+    train = main.get_by_role("table", name="Jobs").get_by_role("row", name=re.compile("nightly-train"))
+    expect(train).to_contain_text("It starts after nightly-prepare.")
+    graph.get_by_role("link", name="nightly-prepare").click()
+    expect(page).to_have_url(re.compile("/workloads/ai-research/"))
+
+
 def test_an_admin_reserves_nodes_and_readers_see_the_calendar(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/reservations")

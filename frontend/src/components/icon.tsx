@@ -7,6 +7,7 @@ const PATHS = {
   gpus: "M7 7h10v10H7zM10 10h4v4h-4zM9 3v4M15 3v4M9 17v4M15 17v4M3 9h4M3 15h4M17 9h4M17 15h4",
   nodes: "M4 4h16v6H4zM4 14h16v6H4zM7.5 7h.1M7.5 17h.1M11 7h6M11 17h6",
   flavors: "M12 3l9 5l-9 5l-9-5zM3 12l9 5l9-5M3 16l9 5l9-5",
+  flows: "M3 4h6v5H3zM15 15h6v5h-6zM6 9v8.5h9",
   decisions: "M12 3v18M12 6H5l-2 3l2 3h7M12 11h7l2 3l-2 3h-7M8 21h8",
   audit: "M6 3h9l4 4v14H6zM15 3v4h4M9 12h7M9 16h5",
   question: "M8 9a4 4 0 1 1 6 3.5c-1.5 .8-2 1.5-2 3M12 19v.1",

@@ -2,7 +2,7 @@
 import { t } from "@lingui/core/macro";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { answer, api } from "@/api/client";
-import { useCluster, useInCluster, useLive } from "@/api/cluster";
+import { useCluster, useInCluster, useIsSeveral, useLive } from "@/api/cluster";
 import { mayAudit } from "@/api/session";
 import type { LiveData, Session } from "@/api/types";
 import type { IconName } from "@/components/icon";
@@ -36,19 +36,25 @@ const MAX_OF_KIND = 6;
 const MIN_SEARCHED = 2;
 
 /** The first of what the server finds, of each kind. */
-function findQuery(cluster: string, search: string, users: boolean) {
+function findQuery(cluster: string, search: string, users: boolean, flows: boolean) {
   return queryOptions({
-    queryKey: ["find", cluster, search, users] as const,
+    queryKey: ["find", cluster, search, users, flows] as const,
     queryFn: async ({ signal }) => {
       const query = { cluster, search, limit: MAX_OF_KIND };
-      const [workloads, nodes, people] = await Promise.all([
+      const [workloads, found, nodes, people] = await Promise.all([
         answer(api.GET("/api/v1/workloads/", { params: { query }, signal })),
+        flows ? answer(api.GET("/api/v1/job-flows/", { params: { query }, signal })) : null,
         answer(api.GET("/api/v1/nodes/", { params: { query }, signal })),
         users
           ? answer(api.GET("/api/v1/users/", { params: { query: { search, limit: MAX_OF_KIND } }, signal }))
           : null,
       ]);
-      return { workloads: workloads.results, nodes: nodes.results, users: people?.results ?? [] };
+      return {
+        workloads: workloads.results,
+        flows: found?.results ?? [],
+        nodes: nodes.results,
+        users: people?.results ?? [],
+      };
     },
     staleTime: 5_000,
   });
@@ -147,7 +153,7 @@ export function useFound(session: Session, pages: readonly Page[], text: string)
   const data = useLive((live) => live.data);
   const name = nameIn(text);
   const searched = useQuery({
-    ...findQuery(cluster, name, mayAudit(session)),
+    ...findQuery(cluster, name, mayAudit(session), !useIsSeveral()),
     enabled: name.length >= MIN_SEARCHED,
   });
   const remote = name.length >= MIN_SEARCHED ? searched.data : undefined;
@@ -170,6 +176,16 @@ export function useFound(session: Session, pages: readonly Page[], text: string)
           params: { namespace: row.namespace, name: row.name },
           ...inCluster(row),
         },
+      })),
+    },
+    {
+      title: t`Flows`,
+      entries: (remote?.flows ?? []).map(({ namespace, name: flow, phase }) => ({
+        id: `flow ${namespace}/${flow}`,
+        icon: "flows",
+        label: `${namespace}/${flow}`,
+        note: phase,
+        target: { to: "/flows/$namespace/$name", params: { namespace, name: flow } },
       })),
     },
     { title: t`Queues`, entries: local(queueEntries(data), name) },

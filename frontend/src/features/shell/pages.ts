@@ -12,6 +12,7 @@ export interface Page {
     | "/gpus"
     | "/nodes"
     | "/flavors"
+    | "/flows"
     | "/reservations"
     | "/decisions"
     | "/reports"
@@ -35,6 +36,7 @@ export function pagesOf(session: Session, shadowed: boolean): Page[] {
   return [
     { to: "/", label: t`Overview`, icon: "overview", key: "o" },
     { to: "/workloads", label: t`Workloads`, icon: "workloads", key: "w" },
+    { to: "/flows", label: t`Flows`, icon: "flows", key: "j" },
     { to: "/queues", label: t`Queues`, icon: "queues", key: "q" },
     { to: "/gpus", label: t`GPUs`, icon: "gpus", key: "g" },
     { to: "/nodes", label: t`Nodes`, icon: "nodes", key: "n" },
