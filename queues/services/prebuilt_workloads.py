@@ -73,7 +73,7 @@ def take_over(
 
 
 def _joined_order(row: Workload, spec: WorkloadSpec) -> dict[str, Any]:
-    """The columns of the jobs after which the workload and its job start."""
+    """Return the columns of the jobs after which the workload and its job start."""
     named, before = jobs_before(spec.annotations), jobs_before(row.annotations)
     more = [name for name in named if name not in before]
     if not more or row.quota_reserved_at is not None:

@@ -120,7 +120,7 @@ def _of_queue(name: str, queues: Sequence[str], lengths: _Lengths, runs: _Runs, 
 
 
 def _order(queue: QueueHours) -> tuple[bool, float, float, int, str]:
-    """The largest change first; of equal changes, the queue with the most workloads."""
+    """Return the place of a queue: the largest change first; of equal changes, the queue with the most workloads."""
     if queue.before is None or queue.after is None:
         return True, 0.0, 0.0, -queue.workloads, queue.name
     devices = abs(sum(queue.after.device_hours) - sum(queue.before.device_hours))

@@ -41,7 +41,7 @@ _FLOW_HAS_FAILED: Final = f"""
     ) AND NOT EXISTS (
         SELECT FROM {_JOBS_OF_FLOW} WHERE {_OF_WAITING} AND other.deletion_requested_at IS NOT NULL
     )"""  # noqa: S608 (constants)
-"""As `FlowPhase.FAILED`: of a flow in which a job has failed, no further job starts."""
+"""The condition of `FlowPhase.FAILED`: of a flow in which a job has failed, no further job starts."""
 _WAITS: Final = """
     queues_workload AS waiting CROSS JOIN LATERAL jsonb_array_elements_text(waiting.waits_for) AS before (item)"""
 _NAME: Final = "regexp_replace(before.item, '^.*:', '')"

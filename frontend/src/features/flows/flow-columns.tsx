@@ -1,6 +1,6 @@
 /** The columns of the list of flows. */
 import { t } from "@lingui/core/macro";
-import type { JobFlow } from "@/api/job-flows";
+import type { JobFlow } from "@/api/jobs/job-flows";
 import { BadgeDot } from "@/components/badge-dot";
 import { NameLink, nameLook } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";

@@ -1,6 +1,6 @@
 /** The jobs of a flow as boxes from left to right, with a line from each job to the jobs that start after it. */
 import { t } from "@lingui/core/macro";
-import type { FlowJob, JobFlow } from "@/api/job-flows";
+import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import { BadgeDot } from "@/components/badge-dot";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";

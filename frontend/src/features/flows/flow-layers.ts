@@ -1,5 +1,5 @@
 /** The places of a flow's jobs in its graph: each job stands right of all the jobs that it starts after. */
-import type { FlowJob } from "@/api/job-flows";
+import type { FlowJob } from "@/api/jobs/job-flows";
 
 export interface Place {
   job: FlowJob;

@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
-import type { FlowJob, JobFlow } from "@/api/job-flows";
+import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import { renderPart, serve } from "@/test-render";
 import { placesOf } from "./flow-layers";
 import { FlowPage } from "./flow-page";

@@ -4,7 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { Group, Skeleton, Stack, Table } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { type JobFlow, jobFlowQuery } from "@/api/job-flows";
+import { type JobFlow, jobFlowQuery } from "@/api/jobs/job-flows";
 import { Ago } from "@/components/ago";
 import { BackLink } from "@/components/back-link";
 import { BadgeDot } from "@/components/badge-dot";

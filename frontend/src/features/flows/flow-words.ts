@@ -1,6 +1,6 @@
 /** The states of flows and of their jobs in words, and why a job of a flow waits. */
 import { t } from "@lingui/core/macro";
-import type { FlowJob, JobFlow } from "@/api/job-flows";
+import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import type { BadgeDotProps } from "@/components/badge-dot";
 import { explainPendingReason } from "@/lib/words/pending-reason";
 

@@ -5,7 +5,7 @@ import { Code } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
-import { jobFlowsQuery } from "@/api/job-flows";
+import { jobFlowsQuery } from "@/api/jobs/job-flows";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { FilterRow, TextFilter } from "@/components/table/filters";

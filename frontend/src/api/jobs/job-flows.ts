@@ -1,7 +1,7 @@
 /** Flows of jobs that start after each other. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { after, answer, api } from "./client";
-import type { components } from "./schema.gen";
+import { after, answer, api } from "@/api/client";
+import type { components } from "@/api/schema.gen";
 
 export type JobFlow = components["schemas"]["JobFlow"];
 export type FlowJob = components["schemas"]["FlowJob"];
