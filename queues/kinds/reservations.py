@@ -141,8 +141,8 @@ RESERVATION: Final = Kind(
             "spec.nodes.count",
             Integer(minimum=1),
             json="nodes.count",
-            help="Reserve this many of these nodes, or of all nodes: the first by name that are ready, and not cordoned "
-            "or tainted.",
+            help="Reserve this many of these nodes, or of all nodes: the first by name that are ready, and not "
+            "cordoned or tainted.",
         ),
         Field(
             "allowed_namespaces",
