@@ -562,8 +562,9 @@ class _InterruptedClient:
         self.server = f"{client.server}/interrupted"
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        if kind is LEASES and self._meanwhile is not None:
-            self._meanwhile, meanwhile = None, self._meanwhile
+        meanwhile = self._meanwhile if kind is LEASES else None
+        if meanwhile is not None:
+            self._meanwhile = None
             meanwhile()
         return self._client.get(kind, namespace, name)
 

@@ -65,11 +65,11 @@ export function stepsText(flow: JobFlow): string {
 }
 
 /** The LocalQueues of its jobs. */
-export function queuesOf({ jobs }: Pick<JobFlow, "jobs">): string[] {
+export function queuesOf({ jobs }: JobFlow): string[] {
   return [...new Set(jobs.map(({ local_queue }) => local_queue).filter((name) => name !== ""))].sort();
 }
 
 /** When the first of its jobs was submitted. */
-export function submittedAt({ jobs }: Pick<JobFlow, "jobs">): string | null {
+export function submittedAt({ jobs }: JobFlow): string | null {
   return jobs.map(({ created_at }) => created_at).sort()[0] ?? null;
 }
