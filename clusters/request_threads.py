@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Final, TypeVar
 
 from django.db import connections
 
@@ -18,11 +18,13 @@ THREADS: Final = 8
 """Requests at a time: fewer than the connections that a client keeps open."""
 
 
-class _Spent(threading.local):
-    seconds: float = 0.0
+class _Helpers(threading.local):
+    """The threads that send the requests of one thread, and their processor time: a sweep over a cluster that does not
+    answer delays no other."""
 
-
-_spent: Final = _Spent()
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(THREADS, "requests", _refuse_sessions)
+        self.seconds = 0.0
 
 
 def carry_out(calls: Sequence[Callable[[], _Value]]) -> list[_Value | ClusterError]:
@@ -44,15 +46,16 @@ def carry_out(calls: Sequence[Callable[[], _Value]]) -> list[_Value | ClusterErr
             unreachable.append(found)
         return found, time.thread_time() - before
 
-    with ThreadPoolExecutor(min(THREADS, len(calls)), "requests", _refuse_statements) as threads:
-        done = list(threads.map(one, calls))
-    _spent.seconds += sum(seconds for _, seconds in done)
+    running = [_helpers.threads.submit(one, call) for call in calls]
+    wait(running)  # also if one raises: the requests of the others are on their way
+    done = [each.result() for each in running]
+    _helpers.seconds += sum(seconds for _, seconds in done)
     return [found for found, _ in done]
 
 
 def processor_seconds() -> float:
     """Return the processor time that this thread, and those that sent its requests, have taken so far."""
-    return time.thread_time() + _spent.seconds
+    return time.thread_time() + _helpers.seconds
 
 
 def _tried(call: Callable[[], _Value]) -> _Value | ClusterError:
@@ -62,11 +65,14 @@ def _tried(call: Callable[[], _Value]) -> _Value | ClusterError:
         return error
 
 
-def _refuse_statements() -> None:
+def _refuse_sessions() -> None:
     """Have a statement in this thread raise: its session would stay open."""
     for connection in connections.all():
-        connection.execute_wrappers.append(_refuse)
+        setattr(connection, "connect", _refuse)  # noqa: B010 (a method)
 
 
-def _refuse(*_: Any) -> None:
+def _refuse() -> None:
     raise RuntimeError("A thread that sends requests uses the database: read the rows before, and store results after.")
+
+
+_helpers: Final = _Helpers()

@@ -31,6 +31,10 @@ _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWo
 """Events that Kueue writes on the job, or a pod of it, only."""
 _OURS: Final = frozenset({"Created"})
 """Events that Kueue does not write: it says on the job that it created the Workload."""
+_READ: Final = (
+    "uid", "cluster_queue_name", *(f"job__{name}" for name in ("kind", "namespace", "name", "uid", "found_in_cluster")),
+)  # fmt: skip
+"""The columns of a workload and its job that an event names."""
 _of_created: Final[dict[tuple[str, int], list[Notice]]] = {}
 
 
@@ -112,10 +116,10 @@ class _Objects:
         entries = ServedObject.objects.filter(
             cluster=cluster, kind=KIND, namespace__in={row.namespace for row in rows},
             name__in={row.workload_name for row in rows},
-        )  # fmt: skip
-        self._uids = {(entry.namespace, entry.name): entry.uid for entry in entries}
+        ).values_list("namespace", "name", "uid")  # fmt: skip
+        self._uids = {(namespace, name): uid for namespace, name, uid in entries}
         workloads = Workload.objects.filter(cluster=cluster, uid__in={row.workload_uid for row in rows})
-        self._workloads = {workload.uid: workload for workload in workloads.select_related("job")}
+        self._workloads = {workload.uid: workload for workload in workloads.select_related("job").only(*_READ)}
         groups = [each.job_id for each in self._workloads.values() if each.job and each.job.kind == POD_GROUP]
         self._members: dict[int, list[Job]] = {}
         for member in Job.objects.filter(group__in=groups).order_by("pk") if groups else ():

@@ -14,6 +14,7 @@ from clusters.client import ClusterClient
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.kueue_objects import served_workloads
 from clusters.push.sweep import push_pending
+from foundation.redis_client import redis_client
 from queues.models import ServedObject, Workload
 from tests.clusters.served_cluster import ServedCluster, configure
 from tests.clusters.test_served_workloads import conditions, queued
@@ -28,6 +29,7 @@ REQUESTS = {
 """Of each further Job of a batch that starts at once. The statuses of its queues are those of the batch."""
 TOLD = ("CreatedWorkload", "QuotaReserved", "Admitted", "Started")
 JOBS = JOB_KINDS["Job"].resource
+PUSHES = "kueueweb:celery:push"
 
 
 @pytest.fixture
@@ -151,3 +153,21 @@ def test_events_that_get_no_answer_are_written_later(served: ServedCluster) -> N
     assert told(served) == dict.fromkeys(TOLD, 0)
     served.push()
     assert told(served) == dict.fromkeys(TOLD, FEW)
+
+
+def test_statuses_of_queues_are_compared_once_a_second_and_then_by_a_push_of_their_own(served: ServedCluster) -> None:
+    start(served, "first", 1)
+    before = served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"]
+    queued(served, "second", "100m")
+    served.watch()
+    served.engine.run()
+    redis_client().delete(PUSHES, *redis_client().keys("kueueweb:wake:*"))
+    served.push()
+    assert suspended(served) == 0
+    assert served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"] == before
+    assert redis_client().llen(PUSHES) == 1, "a push is asked for, which compares them"
+    served.advance(1)
+    redis_client().delete(PUSHES, *redis_client().keys("kueueweb:wake:*"))
+    served.push()
+    assert served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"] == before + 1
+    assert redis_client().llen(PUSHES) == 0

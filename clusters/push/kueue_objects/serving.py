@@ -12,7 +12,7 @@ from django.conf import settings
 from accounts.models import Cluster
 from clusters.api_objects import Kind
 from clusters.client import ClusterClient
-from clusters.push.kueue_objects.served_objects import ServedObjects
+from clusters.push.kueue_objects.served_objects import STATUS_SECONDS, ServedObjects
 from clusters.push.kueue_objects.served_workloads import ServedWorkloads
 from clusters.push.workload_events import WorkloadEvents
 from clusters.served.kueue_kinds import KUEUE_KINDS, newest
@@ -22,6 +22,8 @@ from foundation.wake_ups import request_push
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
 _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
+_compared: Final[dict[tuple[str, int], float]] = {}
+"""When the statuses of a cluster were compared, by its server and its key."""
 
 
 class Serving:
@@ -32,6 +34,8 @@ class Serving:
         """Raises ClusterError."""
         served = _served(client)
         self._cluster = cluster
+        self._client = client
+        self._clock = clock
         self._objects = ServedObjects(cluster, client, served, clock)
         self._workloads = ServedWorkloads(cluster, client, served[KIND], clock) if KIND in served else None
         tells_events = KIND in served and settings.KUBERNETES_EVENTS
@@ -48,10 +52,21 @@ class Serving:
     def after_jobs(self) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
         waiting = self._workloads.tell() if self._workloads is not None else frozenset()
-        self._objects.tell_statuses()
+        due = self._statuses_are_due()
+        if due:
+            self._objects.tell_statuses()
         events_left = self._events is not None and self._events.tell(waiting)
-        if waiting or events_left:
+        if waiting or events_left or not due:
             request_push(self._cluster.name)
+
+    def _statuses_are_due(self) -> bool:
+        """Return whether this process has not compared the statuses of queues within the last second: that takes longer
+        than to start a job."""
+        key, now = (self._client.server, self._cluster.pk), self._clock()
+        if 0 <= now - _compared.get(key, float("-inf")) < STATUS_SECONDS:
+            return False
+        _compared[key] = now
+        return True
 
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
@@ -76,6 +91,7 @@ def _served(client: ClusterClient) -> Mapping[str, Kind]:
 
 
 def forget() -> None:
-    """Ask again which kinds the cluster serves, as after an installation."""
+    """Ask again which kinds the cluster serves, as after an installation, and compare all statuses."""
     with _lock:
         _looked.clear()
+        _compared.clear()
