@@ -4,13 +4,15 @@ import json
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from kueueweb.demo.arrivals import Arrivals, is_arrival
 from kueueweb.demo.jobs import TENANTS, Tenant
+from kueueweb.demo.story import Event, Story, Submitted
+from simulation.control import CHAOS_PATH
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class Account:
         self._password = password
         self._token = ""
 
-    def submit(self, jobs: Sequence[dict[str, Any]]) -> None:
+    def submit(self, jobs: Sequence[Mapping[str, Any]]) -> None:
         """Submit Jobs, all or none. Raises ServerRefused, and OSError while the server cannot be reached."""
         if jobs:
             self._request("workloads/", list(jobs))
@@ -38,14 +40,21 @@ class Account:
     def waiting(self) -> int:
         """Return how many of the demo's own workloads wait in the tenant's queue, at most a page's limit. Workloads of
         users who try the demo do not count, so that jobs keep arriving in addition to them."""
-        queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
-        answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
-        owners = (found["owner"] for found in answer["results"])
-        return sum(owner is not None and is_arrival(owner["name"]) for owner in owners)
+        return sum(map(is_arrival, self._waiting_jobs()))
+
+    def has_waiting(self, prefix: str) -> bool:
+        """Return whether a job whose name begins so waits in the tenant's queue."""
+        return any(name.startswith(prefix) for name in self._waiting_jobs())
 
     def sees_nodes(self) -> bool:
         """Return whether kueueweb has read the cluster's nodes."""
         return bool(self._request("nodes/?limit=1")["results"])
+
+    def _waiting_jobs(self) -> list[str]:
+        queue = f"namespace={self.tenant.namespace}&local_queue={self.tenant.queue}"
+        answer = self._request(f"workloads/?{queue}&status=Pending&limit=200")
+        owners = (found["owner"] for found in answer["results"])
+        return [owner["name"] for owner in owners if owner is not None]
 
     def _request(self, path: str, body: object = None) -> Any:
         if not self._token:
@@ -66,8 +75,12 @@ class Submission:
         max_waiting: int,
         seed: int | None,
         fleet: str,
+        cluster: str = "",
     ) -> None:
+        """`cluster`: the address of the simulated cluster, where a card fails at times; "" if none does."""
         self._arrivals = Arrivals(fleet, random.Random(seed))  # noqa: S311 (sizes of demo jobs are no secret)
+        self._story = Story(fleet, random.Random(seed))  # noqa: S311 (as above)
+        self._cluster = cluster.rstrip("/")
         self._time_scale = time_scale
         self._max_waiting = max_waiting
         self._accounts = {tenant: Account(server, tenant, passwords[tenant.username]) for tenant in TENANTS}
@@ -82,6 +95,19 @@ class Submission:
             account = self._accounts[tenant]
             if account.waiting() < self._max_waiting:
                 account.submit(jobs)
+
+    def tell(self, seconds: float) -> None:
+        """Let the events of the story happen that are due, this long after the first jobs."""
+        for event in self._story.due(seconds):
+            self._happen(event)
+
+    def _happen(self, event: Event) -> None:
+        if isinstance(event, Submitted):
+            account = self._accounts[event.tenant]
+            if not event.alone or not account.has_waiting(event.alone):
+                account.submit(event.jobs)
+        elif self._cluster:
+            _call(f"{self._cluster}{CHAOS_PATH}", {"devices": {event.uuid: event.healthy}})
 
     def can_begin(self) -> bool:
         """Return whether there is a cluster to run on."""
@@ -102,6 +128,7 @@ def keep_submitting(submission: Submission, first: int, stopped: Callable[[float
             ready = ready or submission.can_begin()
             if ready:
                 submission.submit(due, time.monotonic() - began)
+                submission.tell(time.monotonic() - began)
         except (ServerRefused, OSError) as error:
             logger.warning("jobs were not submitted: %s", error)
             pause = 2.0

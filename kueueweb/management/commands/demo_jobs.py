@@ -49,6 +49,7 @@ class Command(BaseCommand):
             max_waiting=options["max_waiting"],
             seed=options["seed"],
             fleet=options["fleet"],
+            cluster=settings.KUBERNETES_API_URL,
         )
         stop = threading.Event()
         for wish in (signal.SIGINT, signal.SIGTERM):
