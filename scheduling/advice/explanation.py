@@ -23,7 +23,7 @@ from scheduling.advice.waiting_rules import (
     WaitState,
 )
 from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
-from scheduling.cycle.closed_nodes import closing_windows
+from scheduling.cycle.closed_nodes import closing_windows_in
 from scheduling.cycle.explain import describe_refusals
 from scheduling.cycle.flavor_topology import topology_request
 from scheduling.cycle.nomination import Entry
@@ -324,7 +324,8 @@ class _Search:
         if not victims and not never and rule in OF_NODES and self._exceeds_empty_nodes(flavors):
             never = True
             remedy = BEYOND_EMPTY_NODES
-        reserved = tuple(closing_windows(self._state, self._info)) if rule is Rule.RESERVATION else ()
+        closed = [verdict.flavor for verdict in flavors if verdict.rule is Rule.RESERVATION]
+        reserved = tuple(closing_windows_in(self._state, self._info, closed)) if rule is Rule.RESERVATION else ()
         limit = limit_to_start(self._state, self._info, reserved, self._fits_now) if reserved else None
         if limit is not None:
             remedy = f"{REMEDIES[rule]} With a time limit of at most {limit:,} seconds it would start now."

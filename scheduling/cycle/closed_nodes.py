@@ -6,8 +6,10 @@ checks starts at an unknown time: it counts as one without a limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 
+from scheduling.model.selectors import matches_node_selector
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType
 from scheduling.reservations.reserved_nodes import NO_NODES, Claimant, ReservedWindow
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -27,6 +29,19 @@ def closed_nodes(state: State, info: WorkloadInfo) -> frozenset[str]:
 def closing_windows(state: State, info: WorkloadInfo) -> list[ReservedWindow]:
     """Return the windows of reservations that close nodes to a workload now, ordered by their ends."""
     return state.reservations.closing(_claimant(state, info, state.now), state.now) if state.reservations else []
+
+
+def closing_windows_in(state: State, info: WorkloadInfo, flavors: Iterable[str]) -> list[ReservedWindow]:
+    """Return those of the closing windows that close a node of one of these flavors; all of them if none does."""
+    windows = closing_windows(state, info)
+    labels = [state.flavors[name].node_labels for name in dict.fromkeys(flavors) if name in state.flavors]
+    nodes = state.fleet.nodes
+
+    def concerns(window: ReservedWindow) -> bool:
+        members = (nodes[name] for name in state.reservations.nodes_of(window.reservation) if name in nodes)
+        return any(matches_node_selector(each, node.selectable_labels) for node in members for each in labels)
+
+    return list(filter(concerns, windows)) or windows
 
 
 def spans_of_closing(state: State, info: WorkloadInfo) -> list[tuple[float, float]]:

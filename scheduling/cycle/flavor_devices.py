@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
-from scheduling.cycle.closed_nodes import closed_nodes, closing_windows
+from scheduling.cycle.closed_nodes import closed_nodes, closing_windows_in
 from scheduling.cycle.flavor_topology import Room
 from scheduling.cycle.reservation_refusals import describe_windows, is_held_back, refuse_for_reservation
 from scheduling.devices.requests.requests import pod_device_request
@@ -148,7 +148,8 @@ class DeviceAssigner:
             lambda: self.has_place(info, cq, assignment, members, slot),
             lambda: all(map(self._state.fleet.fits_when_empty, self._tried(info, assignment, members, slot))),
         ):
-            return NoPlace(describe_windows(closing_windows(self._state, info)), RefusalKind.RESERVATION)
+            windows = closing_windows_in(self._state, info, (slot.name,))
+            return NoPlace(describe_windows(windows), RefusalKind.RESERVATION)
         return self._why_unplaced(self._tried(info, assignment, members, slot))
 
     def _tried(

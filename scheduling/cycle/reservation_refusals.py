@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
-from scheduling.cycle.closed_nodes import closed_nodes, closing_windows, waits_for_checks
+from scheduling.cycle.closed_nodes import closed_nodes, closing_windows_in, waits_for_checks
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import PendingReason
 from scheduling.reservations.reserved_nodes import ReservedWindow
@@ -44,17 +44,18 @@ def refuse_for_reservation(state: State, info: WorkloadInfo, assignment: Assignm
     """Replace the refusals of an assignment that has no place. The mode is kept, because victims on open nodes may
     still help."""
     kept = [[each for each in group if each.kind not in _OF_PLACES] for group in assignment.refusals]
-    assignment.refusals = [*(group for group in kept if group), [_refusal(state, info)]]
+    assignment.refusals = [*(group for group in kept if group), [_refusal(state, info, assignment)]]
 
 
 def refuse_slice(state: State, info: WorkloadInfo, assignment: Assignment) -> None:
     """Refuse a slice of an elastic job that would keep reserved nodes for too long: no victim helps."""
     assignment.closed_nodes = closed_nodes(state, info)
-    assignment.refuse(_refusal(state, info))
+    assignment.refuse(_refusal(state, info, assignment))
 
 
-def _refusal(state: State, info: WorkloadInfo) -> Refusal:
-    text = describe_windows(closing_windows(state, info))
+def _refusal(state: State, info: WorkloadInfo, assignment: Assignment) -> Refusal:
+    flavors = [choice.flavor for result in assignment.pod_sets for choice in result.flavors.values()]
+    text = describe_windows(closing_windows_in(state, info, flavors))
     return Refusal(RefusalKind.RESERVATION, PendingReason.WAITING_FOR_RESERVATION, text=text)
 
 

@@ -220,6 +220,19 @@ def test_the_advice_tells_the_limit_with_which_it_would_start() -> None:
     assert (found.rule, found.limit_to_start) == (Rule.RESERVATION, None), "no limit helps within the window"
 
 
+def test_the_message_and_the_advice_leave_out_reservations_of_other_flavors_nodes() -> None:
+    builder = Builder().flavor("one", node_labels={"rack": "1"}).flavor("two", node_labels={"rack": "2"})
+    world = builder.queue("q", {"two": PLENTY}).pending("w", "q", whole()).world
+    for node in (gpu_node("a", rack="1"), gpu_node("b", rack="2")):
+        world.set_node(node)
+    world.set_reservation(reservation("a", start=500.0, name="of-one"))
+    world.set_reservation(reservation("b", name="of-two"))
+    assert '"of-one"' not in messages(settled(world, 0.0)[0])["w"]
+    found = world.explain(f"{NAMESPACE}/w")
+    assert [window.reservation for window in found.reservations] == ["of-two"]
+    assert found.limit_to_start == 1000
+
+
 def test_an_earlier_run_counts_in_the_limit_with_which_it_would_start() -> None:
     world = two_nodes().pending("w", "q", whole(), executed_seconds=100).world
     world.set_reservation(reservation("a", "b"))
